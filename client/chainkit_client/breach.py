@@ -1,4 +1,4 @@
-"""A rule that a node broke, with what shows it: kept first, and reported where it is wanted."""
+"""A rule that a node broke, with the evidence: stored first, and reported on request."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ class Breach:
     node_id: int
     """The node that signed the evidence."""
     misbehavior: Misbehavior | None
-    """Its type in XIP-49 §3.2.7; None where that has none, and nobody would take a report."""
+    """The type in XIP-49 §3.2.7; None without a type, when nobody would take a report."""
     reason: str
     """A few words, for people."""
     envelopes: tuple[bytes, ...]
     """OriginatorEnvelopes; the later one of two comes first."""
     topics: TopicEvidence | None = None
-    """Topic heads, where it takes them to show it."""
+    """Topic heads, where the evidence needs some."""
 
     def report(self, reporter_time_ns: int) -> bytes | None:
-        """Return an UnsignedMisbehaviorReport of a client; None where there is none to make.
+        """Return an UnsignedMisbehaviorReport of a client; None for a breach without a type.
 
         ``reporter_time_ns`` is the client's clock in nanoseconds since 1970.
         """

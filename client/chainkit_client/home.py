@@ -1,4 +1,4 @@
-"""A client's home folder, and the client that is opened from it.
+"""A client's home folder, and how to open the client.
 
 ::
 
@@ -37,16 +37,16 @@ _MOST_BYTES: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The network that a client uses, and whose it is."""
+    """The network that a client uses, and the wallet of its user."""
 
     gateway: str
-    """URL; a gateway that needs no key."""
+    """URL of a gateway that needs no key."""
     rpc: str = field(repr=False)
     """URL of a JSON-RPC endpoint; it may contain a key."""
     deployment: str
     """Absolute path of the deployment record."""
     address: str
-    """The wallet's, in lower case."""
+    """The wallet's address, in lower case."""
 
     def __post_init__(self) -> None:
         """Raise ConfigurationError where the gateway's URL cannot be used."""
@@ -66,16 +66,16 @@ class HomeFolder:
 
     @property
     def settings_path(self) -> Path:
-        """Its settings, which its owner alone may read."""
+        """The settings, which only the owner may read."""
         return self.home_path / _SETTINGS
 
     @property
     def wallet_path(self) -> Path:
-        """The keystore of a wallet that was made for it."""
+        """The keystore of a wallet that `chainkit client init` made."""
         return self.home_path / _WALLET
 
     def make(self) -> None:
-        """Make the folder, for its owner alone. Raises ConfigurationError where that fails."""
+        """Make the folder, for the owner only. Raises ConfigurationError where that fails."""
         try:
             self.home_path.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
@@ -84,7 +84,7 @@ class HomeFolder:
             raise ConfigurationError(subject, "a folder that can be made", got) from error
 
     def read_settings(self) -> Settings:
-        """Return the settings. Raises ConfigurationError where there are none, or others."""
+        """Return the settings. Raises ConfigurationError where the file is missing or malformed."""
         path = self.settings_path
         if not path.exists():
             expected = "a client's home: `chainkit client init` makes one"
@@ -117,7 +117,7 @@ class HomeFolder:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """Everything that is open."""
+    """The open parts of a client."""
 
     messenger: Messenger
     store: Store = field(repr=False)
@@ -129,10 +129,10 @@ class Client:
 async def opened(
     home: HomeFolder, password: str, settings: Settings | None = None
 ) -> AsyncIterator[Client]:
-    """Open a client; its database is made where there is none.
+    """Open a client; make the database where there is none.
 
-    ``settings`` are those of the folder, unless others are given. Raises ConfigurationError,
-    StoreError, and ChainError where the endpoint does not answer, or serves another chain.
+    ``settings`` replace the folder's settings. Raises ConfigurationError, StoreError, and
+    ChainError where the endpoint does not answer, or serves another chain.
     """
     settings = home.read_settings() if settings is None else settings
     chain = await asyncio.to_thread(connect_chain, settings)
@@ -147,7 +147,7 @@ async def opened(
 
 
 def connect_chain(settings: Settings) -> Chain:
-    """Connect to the endpoint, and prove that it serves the deployment's chain."""
+    """Connect to the endpoint, and check that it serves the deployment's chain."""
     path = Path(settings.deployment)
     endpoint, record, _ = open_chain(settings.rpc, path)
     return Chain(endpoint, record, frozenset(read_followed_deployment(path).originator_ids))

@@ -1,7 +1,7 @@
-"""A messenger: what an application calls to be in groups, to write, and to read.
+"""A messenger: an application's interface to groups and their messages.
 
-It belongs to one installation, whose keys and groups are in one database. Each ``sync`` reads what
-is new, verifies it, and does what waits; nothing is lost where the program ends at any point.
+A messenger belongs to one installation, with keys and groups in one database. Each ``sync`` reads
+and verifies new envelopes, and does waiting work; a program may end at any point without a loss.
 
 ::
 
@@ -58,20 +58,20 @@ from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
 
 GROUP_ID_BYTES: Final = 16
-"""As in today's clients."""
+"""The length of a group id, as in today's clients."""
 
 REGISTER_SECONDS: Final = 60.0
-"""For how long nodes may take to serve the update that makes or changes an inbox."""
+"""How long nodes may take to serve the update that makes or changes an inbox."""
 
 _PAUSE_SECONDS: Final = 0.25
 
 
 class NotRegistered(ChainkitError):
-    """The database has no installation yet: it must be registered first."""
+    """The database has no installation yet: call ``register`` first."""
 
 
 class NotSettled(ChainkitError):
-    """Something still waits: it goes on with the next ``sync``."""
+    """Some work still waits, and continues with the next ``sync``."""
 
 
 class Messenger:
@@ -89,21 +89,21 @@ class Messenger:
         self._welcomes: Topic | None = None
         self._groups: Groups | None = None
         self._genuine: dict[bytes, bytes] = {}
-        """Credentials that were true, by installation."""
+        """Credentials that the inbox's updates confirmed, by installation."""
 
     async def __aenter__(self) -> Self:
-        """Return itself; the connections are closed at the end of the block."""
+        """Return the messenger; the end of the block closes the connections."""
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connections; database and engine are the caller's."""
+        """Close the connections; the caller closes database and engine."""
         await self._session.close()
 
     # The installation and its inbox.
 
     @property
     def installation(self) -> Installation:
-        """Its keys. Raises NotRegistered."""
+        """The installation's keys. Raises NotRegistered."""
         with self._store.reading() as connection:
             try:
                 return read_installation(connection, self._store.seal)
@@ -112,14 +112,14 @@ class Messenger:
 
     @property
     def inbox_id(self) -> bytes:
-        """The 32 bytes of the inbox that it belongs to. Raises NotRegistered."""
+        """32 bytes: the installation's inbox. Raises NotRegistered."""
         return bytes.fromhex(self.installation.credential.decode())
 
     async def register(self, wallet: SigningKey, nonce: int = 0) -> Inbox:
-        """Make an inbox for a wallet, or join it, and offer a key package; return the inbox.
+        """Make or join a wallet's inbox, and offer a key package; return the inbox.
 
-        It may be called again: what is done stays done. Raises the network's errors, and NotSettled
-        where nodes do not serve the inbox in time.
+        A second call continues where the first one ended. Raises the network's errors, and
+        NotSettled where nodes do not serve the inbox in time.
         """
         await self._session.refresh()
         signer = WalletSigner(wallet)
@@ -173,7 +173,7 @@ class Messenger:
         self._opened.decide(group_id, MembershipState.ALLOWED)
 
     def reject(self, group_id: bytes) -> None:
-        """Refuse to be in a group: it is read no more."""
+        """Refuse to be in a group, which is not read any more."""
         self._opened.decide(group_id, MembershipState.REJECTED)
 
     # The contents of the database.
@@ -187,10 +187,10 @@ class Messenger:
         return self._opened.view(group_id).members
 
     async def impostors(self, group_id: bytes) -> list[Member]:
-        """Return the members that name an inbox which does not have them.
+        """Return the members that name an inbox without their installation.
 
-        A member writes its own name, and who adds it may know no better. The inbox's updates on
-        the chain say which installations it has. Raises the network's errors.
+        A member writes its own name, unchecked by the member who adds it. The inbox's updates on
+        the chain list the inbox's installations. Raises the network's errors.
         """
         found = []
         for member in self.members(group_id):
@@ -208,21 +208,21 @@ class Messenger:
         return self._opened.messages(group_id)
 
     def intents(self, group_id: bytes) -> list[Intent]:
-        """Return what was queued in a group, and how far it is."""
+        """Return the intents of a group, with their states."""
         return self._opened.intents(group_id)
 
     def breaches(self) -> list[KeptBreach]:
-        """Return the rules that nodes broke, as far as this client saw it."""
+        """Return the broken rules that this client has seen."""
         with self._store.reading() as connection:
             return read_breaches(connection)
 
     # The work with the network.
 
     async def sync(self) -> dict[bytes, Round]:
-        """Read what is new, and do what waits; return what came of each group, by its id.
+        """Read new envelopes, and do waiting work; return the outcome of each group, by group id.
 
-        Raises NodesSilent, ChainError, EngineFailed, StoreError and the like: the next call goes
-        on.
+        Raises NodesSilent, ChainError, EngineFailed, StoreError and the like: the next call
+        continues.
         """
         await self._session.refresh()
         await self._take_welcomes()
@@ -233,7 +233,7 @@ class Messenger:
         return rounds
 
     async def sync_group(self, group_id: bytes) -> Round:
-        """Read what is new in one group, and do what waits in it."""
+        """Read one group's new envelopes, and do the group's waiting work."""
         sync = self._sync_of(group_id)
         done = await sync.sync()
         await advance(self._opened, self._network, group_id, time.time_ns())
@@ -242,7 +242,7 @@ class Messenger:
     async def settle(self, seconds: float = 60.0) -> None:
         """Sync until nothing waits.
 
-        Raises NotSettled, and at once NodeUnreached where there is no connection to the gateway.
+        Raises NotSettled, and NodeUnreached at once where there is no connection to the gateway.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -300,7 +300,7 @@ class Messenger:
         return await inbox_of(self._session, inbox_id)
 
     def _own_installation(self, inbox_id: bytes) -> Installation:
-        """Return the installation that is stored, or make one first."""
+        """Return the stored installation, or make and store one."""
         credential = inbox_id.hex().encode()
         try:
             installation = self.installation
@@ -333,7 +333,7 @@ class Messenger:
         await self._session.publisher.publish(payload, now_ns)
 
     async def _read_until_in(self, inbox_id: bytes, installation: bytes) -> Inbox:
-        """Wait until nodes serve the update: they follow the chain a moment later.
+        """Wait until nodes serve an update of an inbox: nodes follow the chain with a delay.
 
         Raises NotSettled.
         """
@@ -347,7 +347,7 @@ class Messenger:
         raise NotSettled("inbox", f"this installation in it after {REGISTER_SECONDS:g} s", got)
 
     async def _offer_key_package(self, installation: Installation) -> None:
-        """Publish a key package, unless one that is kept is offered already."""
+        """Publish a key package, unless a stored key package is offered already."""
         topic = TopicKind.KEY_PACKAGE.topic(installation.public_key)
         with self._store.reading() as connection:
             kept = {each.public for each in read_key_packages(connection, self._store.seal)}

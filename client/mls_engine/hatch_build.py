@@ -1,4 +1,4 @@
-"""Refuses to build a wheel without the MLS engine: git ignores its bundle, which set-up builds."""
+"""Refuses to build a wheel without the MLS engine, whose bundle set-up builds and git ignores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class EngineBundled(BuildHookInterface[Any]):
     """Compares the bundle with its pinned digests before a wheel is built."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """End the build with 1 where a file of the bundle is missing or is not the pinned one."""
+        """End the build with 1 where a file of the bundle is missing or has another digest."""
         # Set-up installs the project editable before it builds the bundle.
         if version == "editable":
             return

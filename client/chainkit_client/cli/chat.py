@@ -35,14 +35,14 @@ class Pane(Vertical):
     """
 
     def __init__(self, conversation: Conversation, title: str) -> None:
-        """Take the conversation, and whose it is."""
+        """Take the conversation, and a title."""
         super().__init__()
         self.conversation = conversation
         self.border_title = title
         self._drawn: list[str] = []
 
     def compose(self) -> ComposeResult:
-        """Put the parts below each other."""
+        """Place the parts below each other."""
         log = RichLog(wrap=True, markup=False, highlight=False, max_lines=1000, min_width=20)
         # Tab goes from one line of input to the next.
         log.can_focus = False
@@ -56,7 +56,7 @@ class Pane(Vertical):
 
     @on(Input.Submitted)
     async def send(self, event: Input.Submitted) -> None:
-        """Queue what was typed."""
+        """Queue the typed message."""
         text = event.value.strip()
         if not text:
             return

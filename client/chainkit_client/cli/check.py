@@ -42,15 +42,15 @@ from chainkit_client.reading.verified import Keys
 
 _PATIENCE_SECONDS: Final = 5.0
 _LEAST_PATIENCE_SECONDS: Final = UNRESPONSIVE_SECONDS + 0.5
-"""A node that is given up earlier cannot be said to have been silent for so long."""
+"""A node counts as silent only after UNRESPONSIVE_SECONDS without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Output:
-    """Where the outcome goes, and of which nodes."""
+    """The nodes to show, and the places where the outcome goes."""
 
     node_ids: Sequence[int]
-    """All where there is none."""
+    """The nodes to show; empty for all nodes."""
     as_json: bool
     metrics_path: Path | None
     evidence_path: Path | None
@@ -214,7 +214,7 @@ class _Looks:
             write_file(self._output.metrics_path, check_as_metrics(checks, taken_ns))
 
     async def _report(self, checks: Sequence[NodeCheck]) -> None:
-        """Keep each new finding's report first, and hand it in then."""
+        """Store the report of each new finding, and then hand in the reports."""
         new = {
             finding.key: (finding.node_id, finding.unsigned_report)
             for check in checks

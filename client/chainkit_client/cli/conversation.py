@@ -1,4 +1,4 @@
-"""One group as it is shown while it is followed: lines of the transcript, and a line of status."""
+"""The view of a group that is followed: lines of the transcript, and a line of status."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainkit_client.cli.opened import PASSING
 from chainkit_client.messenger import Messenger
 
 _MOST_LINES: Final = 500
-"""Messages that are shown: the last ones."""
+"""The number of last messages that are shown."""
 
 
 class Conversation:
@@ -26,17 +26,17 @@ class Conversation:
         self.lines: list[str] = []
         self.status = f"group {short(group_id)}: reading …"
         self.reorgs = 0
-        """How often the chain took something of the group back."""
+        """How often a reorg took payloads of the group back."""
         self._own = messenger.inbox_id.hex()
         self._trouble = ""
 
     async def say(self, text: str) -> None:
-        """Queue a message: the next rounds send it. Raises StoreError, and NotAMember."""
+        """Queue a message, which later rounds send. Raises StoreError, and NotAMember."""
         await asyncio.to_thread(self.messenger.send, self.group_id, text)
         await asyncio.to_thread(self._read)
 
     async def follow(self) -> None:
-        """Do one round: sync, and read what is to be shown. Trouble of the network is a status."""
+        """Do one round: sync, and read the view. An error of the network becomes a status."""
         try:
             rounds = await self.messenger.sync()
             if self.group_id in rounds:

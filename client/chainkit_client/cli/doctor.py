@@ -1,4 +1,4 @@
-"""``client doctor``: what of a client works, and what to do about what does not."""
+"""``client doctor``: checks the parts of a client, and advises on broken parts."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """One thing that was looked at."""
+    """One checked part."""
 
     name: str
     works: bool
     found: str
     advice: str = ""
-    """Words on how to help it; empty where it works."""
+    """How to repair the part; empty where it works."""
 
 
 @click.command("doctor", cls=CompleteCommand)
@@ -68,7 +68,7 @@ def doctor_command(home: Home, as_json: bool) -> int:
 
 
 def lines(looked: list[Looked]) -> list[str]:
-    """Return what was looked at for people: advice stands below what does not work."""
+    """Return the checks as lines for people, with advice below each broken part."""
     told = []
     for each in looked:
         told.append(f"{'ok' if each.works else 'WRONG':<7}{each.name:<11}{one_line(each.found)}")
@@ -78,7 +78,7 @@ def lines(looked: list[Looked]) -> list[str]:
 
 
 async def look(home: Home) -> list[Looked]:
-    """Look at everything that can be looked at, whatever else does not work."""
+    """Check every part that can be checked, even after other parts failed."""
     looked: list[Looked] = []
     settings = _tried(looked, "settings", lambda: _settings(home), "`chainkit client init`")
     store = _tried(looked, "database", lambda: _store(home), "the right password, or a copy of it")

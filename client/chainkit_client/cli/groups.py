@@ -1,4 +1,4 @@
-"""``client group``: groups, and who is in them."""
+"""``client group``: groups and their members."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def show(group_text: str, home: Home, as_json: bool) -> int:
 
 
 async def show_group(messenger: Messenger, group_text: str, as_json: bool) -> int:
-    """Print a group; return 1 where something is wrong with it."""
+    """Print a group; return 1 where something is wrong with the group."""
     await brought_up_to_date(messenger)
     found = find_group(messenger.groups(), group_text)
     members = [] if found.epoch is None else list(messenger.members(found.id))
@@ -168,7 +168,7 @@ def _change(
     names: Sequence[str],
     change: Callable[[Messenger, bytes, Sequence[str]], Awaitable[int]],
 ) -> int:
-    """Queue a change of who is in a group, wait for it, and tell how many are in it then."""
+    """Queue a change of a group's members, wait for it, and print the new number of inboxes."""
     wanted = checked_names(names)
 
     async def do(client: Client) -> int:

@@ -1,4 +1,4 @@
-"""The home folder as commands are given it, with the password that opens it."""
+"""The home folder as an option of commands, with the password that opens its database."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from chainkit_client.home import HomeFolder
 
 @dataclass(frozen=True, slots=True)
 class Home(HomeFolder):
-    """A home folder, and where its password is."""
+    """A home folder, and the path of its password."""
 
     password_path: Path | None
 
     def password(self, confirm: bool = False) -> str:
-        """Return the client's password, asking for it where there is no file."""
+        """Return the client's password; ask the user where there is no file."""
         return read_password(self.password_path, confirm)
 
 
@@ -42,4 +42,4 @@ home_options = several(
     ),
     gathered(Home, "home"),
 )
-"""Hand a command its ``home``."""
+"""Pass ``home`` to a command."""

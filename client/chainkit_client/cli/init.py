@@ -1,4 +1,4 @@
-"""``client init`` and ``client whoami``: who this client is."""
+"""``client init`` and ``client whoami``: the identity of this client."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def init_command(
 
 
 def _wallet(home: Home, path: Path | None, password: str) -> SigningKey:
-    """Return the wallet's key: of the keystore, or of the one that is made once."""
+    """Return the wallet's key, from the given keystore or from one made at the first call."""
     if path is not None:
         return open_keystore(path, password)
     if not home.wallet_path.exists():

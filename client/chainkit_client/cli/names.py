@@ -18,7 +18,7 @@ _INBOX: Final = re.compile("[0-9a-f]{64}")
 _BEGINNING: Final = re.compile("[0-9a-f]+")
 _MOST_LISTED: Final = 5
 SHORT: Final = 8
-"""Hex digits of an id that are shown where people tell few apart."""
+"""Hex digits of an id that are shown where people choose among few."""
 
 
 def short(identity: bytes | str) -> str:
@@ -33,7 +33,7 @@ def find_group(groups: Sequence[Group], text: str) -> Group:
 
 
 def find_joined(groups: Sequence[Group], text: str) -> Group:
-    """As ``find_group``, a group that the user has accepted."""
+    """Return a group that the user has accepted, as ``find_group``."""
     group = find_group(groups, text)
     if group.membership is not MembershipState.ALLOWED:
         expected = f"one that you are in: `chainkit client accept {short(group.id)}`"

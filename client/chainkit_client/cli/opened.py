@@ -1,4 +1,4 @@
-"""A client that is opened for one command, and what commands do with it in common."""
+"""Opens a client for one command, and has steps that several commands share."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from chainkit_client.storage.schema import IntentState
 from chainkit_client.storage.store import Store
 
 SETTLE_SECONDS: Final = 90.0
-"""A message whose answer was lost is sent again after a minute."""
+"""Longer than the minute after which a message with a lost answer is sent again."""
 
 PASSING: Final = (EngineFailed, NodeLost, NodesSilent, NodeUnreached, RetryableChainError)
-"""Errors of a round that the next round may not have."""
+"""Errors that may be gone in the next round."""
 
 _KEPT: Final = "what waits is kept, and goes on with the next command"
 
 
 class GivenUp(ChainkitError):
-    """The network, or the group, does not take what the user wishes."""
+    """The network, or the group, refuses the user's wish."""
 
 
 def open_store(home: Home) -> Store:
-    """Open the database alone. Raises ConfigurationError where there is none."""
+    """Open only the database. Raises ConfigurationError where there is none."""
     if not home.database_path.exists():
         expected = "a client's database: `chainkit client init` makes one"
         raise ConfigurationError(f"home {home.home_path}", expected, "none")
@@ -42,7 +42,7 @@ def open_store(home: Home) -> Store:
 
 
 def run(home: Home, do: Callable[[Client], Awaitable[int]]) -> int:
-    """Open the client of a home, and do something with it; return the exit code."""
+    """Open the client of a home, and run a function on the client; return the exit code."""
     settings = home.read_settings()
     if not home.database_path.exists():
         open_store(home)
@@ -56,7 +56,7 @@ def run(home: Home, do: Callable[[Client], Awaitable[int]]) -> int:
 
 
 async def brought_up_to_date(messenger: Messenger) -> None:
-    """Sync once; where the network is away, say so, and go on with what the database has."""
+    """Sync once; report an unreachable network, and go on with the database."""
     try:
         with told_while_waiting(lambda: "reading what is new …"):
             await messenger.sync()
@@ -65,7 +65,7 @@ async def brought_up_to_date(messenger: Messenger) -> None:
 
 
 async def settled(messenger: Messenger) -> None:
-    """Sync until nothing waits. Raises the network's errors, and says that nothing is lost."""
+    """Sync until nothing waits. Raises the network's errors, and reports that nothing is lost."""
     try:
         with told_while_waiting(lambda: "waiting for the network; Ctrl-C leaves it queued …"):
             await messenger.settle(SETTLE_SECONDS)

@@ -33,14 +33,14 @@ _INSTALLATION_END: Final = 9 + 32
 
 
 def shown_text(text: str) -> str:
-    """Return a stranger's text on one line, as no terminal is moved by it; letters stay letters."""
+    """Return a stranger's text on one line, with terminal controls escaped and letters kept."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )
 
 
 def shown_account(account: str) -> str:
-    """Return the beginning of an inbox id; anything else is marked: a member writes its name."""
+    """Return the beginning of an inbox id; mark any other text, since members write their names."""
     return short(account) if _INBOX.fullmatch(account) else f"?{shown_text(account)[:16]}"
 
 
@@ -107,7 +107,7 @@ def groups_lines(groups: Sequence[Group], waiting: Mapping[bytes, int]) -> list[
 
 
 def standing(group: Group) -> str:
-    """Say in a few words how the user stands to a group."""
+    """Return the user's membership of a group in a few words."""
     if group.membership is MembershipState.REJECTED:
         return "rejected"
     if group.epoch is not None and not group.is_member:
@@ -163,7 +163,7 @@ def members_as_json(members: Sequence[Member], impostors: Sequence[Member]) -> l
 
 
 def intents_lines(intents: Sequence[Intent]) -> list[str]:
-    """Return a table of what was queued."""
+    """Return a table of intents."""
     if not intents:
         return ["nothing was queued"]
     rows = [
@@ -234,7 +234,7 @@ def _changed(message: Message, own_account: str) -> str:
 
 
 def time_of(nanoseconds: int) -> str:
-    """Return a time in UTC; one that no calendar has is shown as a number: strangers choose it."""
+    """Return a time in UTC; a stranger's time that no calendar has is shown as a number."""
     try:
         moment = datetime.fromtimestamp(nanoseconds // NANOSECONDS_PER_SECOND, UTC)
     except (OverflowError, ValueError, OSError):

@@ -90,7 +90,7 @@ def prove_command(message_text: str, out_path: Path | None, home: Home, as_json:
 
 
 def _kept(home: Home, message_text: str) -> tuple[Message, bytes]:
-    """Return a message, and the envelope in which it came."""
+    """Return a message and its envelope."""
     store = open_store(home)
     try:
         with store.reading() as connection:
@@ -103,7 +103,7 @@ def _kept(home: Home, message_text: str) -> tuple[Message, bytes]:
             message = find_message(messages, message_text)
             subject = f"message {short(message.id)}"
             if message.place is None:
-                # The first commit of a group, too: nobody else needs it.
+                # A group's first commit is not published either: nobody else needs that commit.
                 raise ConfigurationError(subject, "one that was published", "one that was not")
             envelope = read_envelope_at(connection, message.place)
     finally:

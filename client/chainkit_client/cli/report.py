@@ -1,4 +1,4 @@
-"""``client report``: the broken rules that this client has seen, and who is told."""
+"""``client report``: the broken rules that this client has seen, and their reports."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def report_command(
 
 
 async def _submitted(chain: Chain, reports: Sequence[Report]) -> Counter[Report]:
-    """Hand reports to all enabled nodes; return by how many each was taken."""
+    """Hand reports to all enabled nodes; return how many nodes took each report."""
     _, registered = await asyncio.to_thread(chain.read_nodes)
     nodes = Nodes({})
     try:

@@ -1,4 +1,4 @@
-"""Reports about nodes: written into a folder for the council, and handed to other nodes."""
+"""Reports about nodes: writes reports for the council, and hands reports to other nodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ evidence_option = click.option(
 
 
 def new_reporter() -> SigningKey:
-    """Draw a key for reports: one counts by what it proves, whoever signed it."""
+    """Return a random key for reports: a report counts by its evidence, not by its signer."""
     return SigningKey(secrets.token_bytes(32))
 
 
@@ -48,16 +48,16 @@ def make_folder(path: Path) -> None:
 
 
 def write_reports(folder: Path, reports: Sequence[Report], key: SigningKey) -> None:
-    """Sign reports, and write each into the folder. Raises ConfigurationError."""
+    """Sign reports, and write each report into the folder. Raises ConfigurationError."""
     for node_id, report in reports:
         name = f"about-{node_id}-{misbehavior_digest(report).hex()}.pb"
         write_file(folder / name, sign_report(report, key))
 
 
 async def hand_in(reports: Sequence[Report], host: NodeConnection) -> list[Report]:
-    """Hand in the reports about all other nodes; return those that the node took.
+    """Hand in the reports about all other nodes; return the reports that the node took.
 
-    It says how many it did not take.
+    Prints how many reports the node did not take.
     """
     others = [each for each in reports if each[0] != host.node_id]
     taken: list[Report] = []
@@ -67,7 +67,7 @@ async def hand_in(reports: Sequence[Report], host: NodeConnection) -> list[Repor
             await host.submit_report(each[1], _SUBMIT_SECONDS)
             taken.append(each)
         except PassedOn as error:
-            # It judges each by itself.
+            # The node judges each report on its own.
             fault = str(error)
         except ChainkitError as error:
             fault = str(error)

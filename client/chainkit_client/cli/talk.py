@@ -74,11 +74,11 @@ def send_command(group_text: str, text: str, home: Home, as_json: bool) -> int:
 
 
 async def send(messenger: Messenger, group_text: str, words: str, as_json: bool) -> int:
-    """Queue a message first, so that it is kept; then wait for the network."""
+    """Queue a message first, so that it is stored; then wait for the network."""
     try:
         found = find_joined(messenger.groups(), group_text)
     except ConfigurationError:
-        # It may be one that this client has not heard of yet.
+        # The group may be one that this client has not read of yet.
         await messenger.sync()
         found = find_joined(messenger.groups(), group_text)
     message_id = messenger.send(found.id, words)
@@ -128,7 +128,7 @@ class Reader:
     """Prints each message of a group once."""
 
     def __init__(self, messenger: Messenger, group_text: str, as_json: bool) -> None:
-        """Take the group by its id or its beginning. Raises ConfigurationError."""
+        """Take the group by its id or the beginning of its id. Raises ConfigurationError."""
         self._messenger = messenger
         self._group_id = find_group(messenger.groups(), group_text).id
         self._own = messenger.inbox_id.hex()
@@ -137,7 +137,7 @@ class Reader:
         self._trouble = ""
 
     async def follow(self) -> None:
-        """Sync, and print what is new. Trouble with the network is said once."""
+        """Sync, and print new messages. An error of the network is reported once."""
         trouble = ""
         try:
             await self._messenger.sync()
@@ -149,7 +149,7 @@ class Reader:
         self.tell(is_last=False)
 
     def tell(self, is_last: bool) -> None:
-        """Print what was not printed; own messages that wait only where it ``is_last``."""
+        """Print new messages; waiting own messages only where this is the last call."""
         for each in self._messenger.messages(self._group_id):
             waits = each.delivery is DeliveryStatus.UNPUBLISHED
             if each.id in self._told or (waits and not is_last):

@@ -1,8 +1,8 @@
-"""The child process in which MLS is computed: started, asked, bounded and ended here.
+"""The child process that computes MLS: start, requests, limits and end.
 
-It reads requests from its standard input and writes answers to its standard output, one at a time.
-It has an empty environment, may read no file but its own program, and can open nothing once it has
-started, so it has no network either. The end of its standard input ends it: it outlives nobody.
+The child reads requests from its standard input and writes answers to its standard output, one at a
+time. The child has an empty environment, may read no file but its program, and can open nothing
+after its start, so it has no network either. The end of its standard input ends the child.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from chainkit_client.mls.frames import FrameReader, encode_frame
 _SUBJECT: Final = "child process of the MLS engine"
 _PIECE: Final = 1 << 20
 _MOST_ERROR_BYTES: Final = 2000
-"""Kept of its standard error: words of Node where it cannot start, or ends by a fault."""
+"""The most bytes kept of the child's standard error, with Node's words about a fault."""
 _START_SECONDS: Final = 30.0
-"""Ninety milliseconds, on an idle machine."""
+"""A start takes ninety milliseconds on an idle machine."""
 _END_SECONDS: Final = 2.0
 
 
 class ChildEnded(EngineFailed):
-    """It ended instead of answering."""
+    """The child ended instead of answering."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +41,22 @@ class ChildLimits:
     """The bounds of one child."""
 
     seconds: float = 30.0
-    """For one call; a commit in the largest group takes a second."""
+    """The time for one call; a commit in the largest group takes a second."""
     heap_mebibytes: int = 512
-    """For JavaScript's objects."""
+    """The memory for JavaScript's objects."""
     data_bytes: int = 2 << 30
-    """For all its memory that can be written, buffers included."""
+    """All writable memory of the child, buffers included."""
 
 
 class Child:
-    """One child process. It serves one thread at a time; after an error it is dead."""
+    """One child process, for one thread at a time; an error kills the process."""
 
     def __init__(self, node: Path, program: Path, limits: ChildLimits) -> None:
-        """Start it, and wait until it says that it is ready. Raises EngineFailed."""
+        """Start the child, and wait until it reports that it is ready. Raises EngineFailed."""
         self._limits = limits
         self._errors = b""
         self._waiting = memoryview(b"")
-        """The part of a request that is not sent yet."""
+        """The unsent part of a request."""
         try:
             self._process = subprocess.Popen(
                 [
@@ -72,7 +72,7 @@ class Child:
                 bufsize=0,
                 env={},
                 cwd="/",
-                # Ctrl-C is for the program in front of the user, which then ends its child.
+                # Ctrl-C goes to the client program, which then ends its child.
                 process_group=0,
             )
         except OSError as error:
@@ -89,24 +89,24 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The child's process id."""
         return self._process.pid
 
     @property
     def is_alive(self) -> bool:
-        """False once it has ended, whatever ended it."""
+        """False once the child has ended, for any reason."""
         return self._process.poll() is None
 
     def ask(self, fields: Iterable[bytes]) -> list[bytes]:
         """Send a request and return its answer.
 
-        Raises EngineFailed, then it is killed; ChildEnded where it ended by itself.
+        Raises EngineFailed, after killing the child; ChildEnded where the child ended by itself.
         """
         self.begin(fields)
         return self.finish()
 
     def begin(self, fields: Iterable[bytes]) -> None:
-        """Send as much of a request as the pipe takes now; ``finish`` comes before the next one.
+        """Send as much of a request as the pipe takes now; call ``finish`` before the next request.
 
         Raises as ``ask`` does.
         """
@@ -115,12 +115,12 @@ class Child:
             self._waiting = request[self._write(request) :]
 
     def finish(self) -> list[bytes]:
-        """Send what is left of a request, and return its answer; raises as ``ask`` does."""
+        """Send the rest of a request, and return the answer; raises as ``ask`` does."""
         with self._killed_by_errors():
             return self._exchange(self._limits.seconds)
 
     def end(self) -> None:
-        """Let it end by itself, and kill it where it does not."""
+        """Let the child end by itself, and kill a child that does not."""
         with suppress(OSError):
             os.close(self._input)
         self._input = -1
@@ -129,7 +129,7 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once; again changes nothing."""
+        """Kill the child; a second call changes nothing."""
         self._process.kill()
         self._process.wait()
         self.forget()
@@ -147,7 +147,7 @@ class Child:
 
     def _limit(self) -> None:
         if sys.platform == "linux":
-            # From here on it opens nothing, neither files nor sockets; a core would hold secrets.
+            # From here on the child opens no file or socket; a core dump would contain secrets.
             for limit, value in (
                 (resource.RLIMIT_NOFILE, 0),
                 (resource.RLIMIT_CORE, 0),
@@ -160,7 +160,7 @@ class Child:
         try:
             yield
         except BaseException:
-            # An answer that comes late, or in part, must never be taken for the next one.
+            # A late or partial answer must never count as the next request's answer.
             self.kill()
             raise
 
@@ -203,7 +203,7 @@ class Child:
         return bool(piece)
 
     def _end_of_life(self) -> str:
-        """Return how it ended. Its output is closed, so it ends now or never."""
+        """Return how the child ended; after closing its output, the child ends now or never."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_SECONDS)
         self._process.kill()
@@ -217,7 +217,7 @@ class Child:
 
 
 def _pipe(pipe: IO[bytes]) -> int:
-    # A number of our own: Popen's object closes its one whenever it is collected.
+    # Duplicate the descriptor: Popen closes its own when Python collects the object.
     descriptor = os.dup(pipe.fileno())
     pipe.close()
     os.set_blocking(descriptor, False)

@@ -1,7 +1,7 @@
-"""The form of an MLS engine: state bytes and arguments in, new state bytes and outputs out.
+"""The interface of an MLS engine: takes state bytes and arguments, returns new state bytes.
 
-Nothing is kept between two calls, so a caller may repeat one, drop what it returned, or go back to
-an earlier state. Secrets are in the states: their repr is empty, and they go into no log.
+An engine keeps nothing between two calls, so a caller may repeat a call, drop a result, or go back
+to an earlier state. States contain secrets: a state's repr is empty, and states go into no log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeAlias
 from chainkit.errors import ChainkitError, MalformedData
 
 PAST_EPOCHS: Final = 3
-"""Epochs before the current one whose messages can be read yet (R2)."""
+"""Epochs before the current one whose messages can still be read (R2)."""
 
 
 class MlsRefused(MalformedData):
@@ -21,7 +21,7 @@ class MlsRefused(MalformedData):
 
 
 class EpochAhead(MlsRefused):
-    """The message is of an epoch that this state has not reached: a later state may read it."""
+    """The message's epoch is later than the state's: a later state may read the message."""
 
 
 class EngineFailed(ChainkitError):
@@ -34,24 +34,24 @@ class StateBroken(ChainkitError):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One device of somebody, as all its groups know it."""
+    """One device of a user, as its groups know it."""
 
     credential: bytes
-    """The identity of its basic credential."""
+    """The identity of the basic credential."""
     public_key: bytes
-    """32 bytes: the Ed25519 key that signs in all its groups; the installation's id."""
+    """32 bytes: the Ed25519 key that signs in all groups; the installation's id."""
     secret: bytes = field(repr=False)
     """32 bytes: the Ed25519 seed of the public key."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyPackage:
-    """One offer to be added to a group, for one use."""
+    """An offer to be added to a group, for one use."""
 
     public: bytes
-    """An MLSMessage, for others: four bytes, and behind them the KeyPackage that a node stores."""
+    """An MLSMessage for other members: four bytes before the KeyPackage that a node stores."""
     secret: bytes = field(repr=False)
-    """The engine's own; needed to join."""
+    """The engine's private keys, which joining needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,28 +71,28 @@ class GroupView:
     epoch: int
     own_leaf: int
     members: tuple[Member, ...]
-    """In the order of their leaves."""
+    """The members in the order of leaves."""
     epoch_authenticator: bytes
-    """32 bytes that two members share only if all their commits so far are the same."""
+    """32 bytes that are equal for two members only if all commits so far are the same."""
     is_member: bool = True
-    """False once a commit removed this installation: the epoch is then the last one it was in."""
+    """False once a commit removed this installation; the epoch is then its last one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """A commit that is built and not accepted yet: until then the state before it stays."""
+    """A commit that is built and not accepted yet: the earlier state stays until then."""
 
     message: bytes
     """An MLSMessage: a PrivateMessage with the commit."""
     welcome: bytes | None
-    """An MLSMessage for all that it adds, None where it adds nobody."""
+    """An MLSMessage for all added members, None where the commit adds nobody."""
     state: bytes = field(repr=False)
     """The state once the commit is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encrypted:
-    """An application message, and the state that has used up its key."""
+    """An application message, and the state after its key was used."""
 
     message: bytes
     """An MLSMessage: a PrivateMessage."""
@@ -119,7 +119,7 @@ class CommitReceived:
     added: tuple[Member, ...]
     removed: tuple[Member, ...]
     view: GroupView
-    """In the epoch that the commit makes."""
+    """The group in the epoch that the commit makes."""
     state: bytes = field(repr=False)
 
 
@@ -127,16 +127,16 @@ Received: TypeAlias = ApplicationReceived | CommitReceived
 
 
 class MlsEngine(Protocol):
-    """Each function raises EngineFailed, StateBroken, and MlsRefused for bytes that do not fit."""
+    """Each method raises EngineFailed, StateBroken, and MlsRefused for bytes that do not fit."""
 
     def new_installation(self, credential: bytes) -> Installation:
         """Make a signature key."""
 
     def new_key_package(self, installation: Installation) -> KeyPackage:
-        """Make an offer with keys of its own."""
+        """Make a key package with new keys."""
 
     def describe_key_package(self, public: bytes) -> Member:
-        """Check an offer, and return who made it; the leaf is -1."""
+        """Check a key package, and return its member, with leaf -1."""
 
     def create(self, installation: Installation, group_id: bytes) -> bytes:
         """Return the state of a new group with one member, in epoch 0."""
@@ -162,13 +162,13 @@ class MlsEngine(Protocol):
     def receive(self, state: bytes, message: bytes) -> Received:
         """Decrypt a message, or apply a commit, of another member.
 
-        A commit of another epoch, one that names proposals by reference (R19) and a proposal on its
-        own are refused; a message may be of one of the last ``PAST_EPOCHS`` epochs. Both are
-        refused by EpochAhead where their epoch is later than the state's.
+        A commit of another epoch, a commit that names proposals by reference (R19) and a proposal
+        without a commit are refused; a message may be of one of the last ``PAST_EPOCHS`` epochs.
+        Raises EpochAhead where the epoch is later than the state's.
         """
 
     def begin_receive(self, state: bytes, message: bytes) -> None:
-        """Say that the next call is ``receive`` with these: it may be computed meanwhile.
+        """Announce the next ``receive`` with the same arguments, to compute it meanwhile.
 
-        It raises nothing, and another call may follow all the same.
+        Raises nothing; any other call may follow as well.
         """

@@ -1,4 +1,4 @@
-"""The bytes in the pipes to the engine's child process, with no process in sight.
+"""The format of the bytes in the pipes to the engine's child process.
 
 A frame is its length, in four bytes, and that many bytes of fields. A field is its length, in four
 bytes, and its bytes. Numbers are fields of eight bytes. The highest byte comes first everywhere.
@@ -12,7 +12,7 @@ from typing import Final
 from chainkit_client.mls.engine import EngineFailed
 
 MOST_FRAME_BYTES: Final = 64 << 20
-"""A state of the largest group takes a tenth of it."""
+"""The most bytes of a frame; a state of the largest group takes a tenth."""
 
 _LENGTH_SIZE: Final = 4
 _NUMBER_SIZE: Final = 8
@@ -24,21 +24,21 @@ def number(value: int) -> bytes:
 
 
 def read_number(data: bytes) -> int:
-    """Return the number in a field. Raises EngineFailed where it has not eight bytes."""
+    """Return the number in a field. Raises EngineFailed for other than eight bytes."""
     if len(data) != _NUMBER_SIZE:
         raise EngineFailed("number of the MLS engine", f"{_NUMBER_SIZE} bytes", len(data))
     return int.from_bytes(data, "big")
 
 
 def encode_fields(fields: Iterable[bytes]) -> bytes:
-    """Return fields one after the other, each with its length before it."""
+    """Return the concatenated fields, each after its length."""
     return b"".join(
         part for field in fields for part in (len(field).to_bytes(_LENGTH_SIZE, "big"), field)
     )
 
 
 def decode_fields(content: bytes) -> list[bytes]:
-    """Return the fields of a frame. Raises EngineFailed where they do not fill it."""
+    """Return the fields of a frame. Raises EngineFailed where the lengths do not add up."""
     fields = []
     at = 0
     while at < len(content):
@@ -51,14 +51,14 @@ def decode_fields(content: bytes) -> list[bytes]:
 
 
 def encode_frame(fields: Iterable[bytes]) -> bytes:
-    """Return a frame. Raises EngineFailed where it is larger than MOST_FRAME_BYTES."""
+    """Return a frame. Raises EngineFailed for more than MOST_FRAME_BYTES."""
     content = encode_fields(fields)
     _check_length(len(content))
     return len(content).to_bytes(_LENGTH_SIZE, "big") + content
 
 
 class FrameReader:
-    """Puts one frame together from the pieces in which it arrives."""
+    """Assembles one frame from arriving pieces."""
 
     def __init__(self) -> None:
         """Begin before the first byte."""
@@ -67,9 +67,9 @@ class FrameReader:
         self._length: int | None = None
 
     def feed(self, piece: bytes) -> list[bytes] | None:
-        """Take what arrived; return the frame's fields once it is whole.
+        """Take a piece; return the frame's fields once the frame is whole.
 
-        Raises EngineFailed where it announces more than MOST_FRAME_BYTES, or more arrived than it.
+        Raises EngineFailed where the frame announces more than MOST_FRAME_BYTES, or more arrived.
         """
         self._pieces.append(piece)
         self._received += len(piece)

@@ -1,8 +1,8 @@
 """The MLS engine: ts-mls, in a child Node.js process that keeps nothing between two calls.
 
-Bytes of others are bounded before they reach it. A stranger's bytes are refused for good. A child
-that is killed is replaced in the midst of a call; one that hangs fails the call, and the next call
-starts another.
+Bytes of others are bounded before they reach the child. A refusal of bytes is final. A killed child
+is replaced during the call; a child that hangs fails the call, and the next call starts another
+child.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from chainkit_client.mls.frames import decode_fields, number, read_number
 from chainkit_client.mls.program import check_program, find_node
 
 MOST_MESSAGE_BYTES: Final = 4 << 20
-"""The longest message, commit or welcome: an envelope carries no longer one."""
+"""The longest message, commit or welcome, by the limit of envelopes."""
 MOST_KEY_PACKAGE_BYTES: Final = 64 << 10
 MOST_CREDENTIAL_BYTES: Final = 1024
 MOST_GROUP_ID_BYTES: Final = 64
 MOST_PLAINTEXT_BYTES: Final = MOST_MESSAGE_BYTES - (64 << 10)
-"""With its authenticated data: what leaves room for the rest of the message."""
+"""The longest plaintext with authenticated data, which leaves room for the rest of a message."""
 MOST_CHANGES: Final = 100
-"""Members that one commit adds or removes; as MOST_PROPOSALS of client/mls_engine/rules.mjs."""
+"""Members that one commit adds or removes; MOST_PROPOSALS in client/mls_engine/rules.mjs."""
 LONGEST_LIFETIME_SECONDS: Final = 400 * 86_400
-"""For a key package that is added; RFC 9420 §7.3 asks for such a bound."""
+"""The bound for an added key package, which RFC 9420 §7.3 asks for."""
 
 _KEY_PACKAGE_HEAD: Final = b"\0\1\0\5"
 """MLSMessage of version 1, with a KeyPackage (RFC 9420 §6)."""
@@ -83,18 +83,18 @@ class _Request:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A request that was sent, and whose answer was not read yet."""
+    """A request that was sent, and whose answer is not read yet."""
 
     request: _Request
     child: Child
 
 
 class NodeEngine:
-    """An ``MlsEngine``. Threads may share it; they take turns.
+    """An ``MlsEngine``. Threads may share one engine; their calls take turns.
 
-    ``cipher_suite`` is that of the groups and key packages it makes: 3 (ChaCha20-Poly1305), or 1
-    (AES-128-GCM); it joins groups of both. ``now`` returns seconds since 1970: key packages are
-    made and checked by it, and nothing else.
+    ``cipher_suite`` is for new groups and key packages: 3 (ChaCha20-Poly1305), or 1 (AES-128-GCM);
+    the engine joins groups of both suites. ``now`` returns seconds since 1970, and dates key
+    packages only.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class NodeEngine:
         """A call that the child computes already."""
 
     def __enter__(self) -> NodeEngine:
-        """Return itself; the child is closed at the end of the block."""
+        """Return the engine; the end of the block closes the child."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -146,7 +146,7 @@ class NodeEngine:
         return Installation(credential, key.export_key(format="raw"), seed)
 
     def new_key_package(self, installation: Installation) -> KeyPackage:
-        """Make an offer that lasts for 90 days, with keys of its own."""
+        """Make a key package with new keys, valid for 90 days."""
         now = self._now()
         public, secret = self._call(
             b"newKeyPackage",
@@ -161,10 +161,10 @@ class NodeEngine:
         return KeyPackage(public, secret)
 
     def describe_key_package(self, public: bytes) -> Member:
-        """Check an offer, and return who made it; the leaf is -1.
+        """Check a key package, and return its member, with leaf -1.
 
-        Raises MlsRefused where it is malformed, not signed by whom it names, not valid now, or
-        valid for longer than LONGEST_LIFETIME_SECONDS.
+        Raises MlsRefused where the key package is malformed, not signed by its member, not valid
+        now, or valid for longer than LONGEST_LIFETIME_SECONDS.
         """
         _check_size("key package", public, MOST_KEY_PACKAGE_BYTES)
         if not public.startswith(_KEY_PACKAGE_HEAD):
@@ -211,7 +211,7 @@ class NodeEngine:
     def add(self, state: bytes, key_packages: Sequence[bytes], authenticated_data: bytes) -> Staged:
         """Commit the addition of members; each key package is checked as it is described.
 
-        Raises MlsRefused for more than MOST_CHANGES of them, and for groups of over 1,024 members.
+        Raises MlsRefused for more than MOST_CHANGES members, and for groups of over 1,024 members.
         """
         _check_changes("addition", key_packages)
         for each in key_packages:
@@ -230,7 +230,7 @@ class NodeEngine:
     def encrypt(self, state: bytes, plaintext: bytes, authenticated_data: bytes) -> Encrypted:
         """Encrypt an application message in the state's epoch.
 
-        Raises MlsRefused where it and its authenticated data take more than MOST_PLAINTEXT_BYTES.
+        Raises MlsRefused for more than MOST_PLAINTEXT_BYTES of plaintext and authenticated data.
         """
         _check_size("plaintext", plaintext + authenticated_data, MOST_PLAINTEXT_BYTES)
         message, after = self._call(b"encrypt", state, plaintext, authenticated_data, returns=2)
@@ -287,7 +287,7 @@ class NodeEngine:
             begun = self._take_begun()
             is_begun = begun is not None and begun.request.call == request.call
             if begun is not None and not is_begun:
-                # The child answers in turn; if it does not, another one does.
+                # Read the announced request's answer first; a child that fails is replaced below.
                 with suppress(EngineFailed):
                     begun.child.finish()
             try:
@@ -297,8 +297,8 @@ class NodeEngine:
                 else:
                     answer = self._running_child().ask(request.fields)
             except ChildEnded:
-                # Something killed it, or its memory was full: a call depends on its arguments
-                # alone, so another child can answer it. One that kills each child fails.
+                # The child was killed, or out of memory. A call depends only on its arguments, so
+                # another child can answer the call. A call that kills both children fails.
                 answer = self._running_child().ask(request.fields)
             if len(answer) < 2 or answer[0] != request.id:
                 self._running_child().kill()
@@ -311,14 +311,14 @@ class NodeEngine:
         return _Request(number(self._asked), number(self._now()), call)
 
     def _take_begun(self) -> _Begun | None:
-        # A fork waits for no answer that the process before it asked for.
+        # A forked process does not wait for the answer to its parent's request.
         begun = self._begun if self._owner == os.getpid() else None
         self._begun = None
         return begun
 
     def _running_child(self) -> Child:
         if self._child is not None and self._owner != os.getpid():
-            # A fork has the pipes, too; the child belongs to the process that started it.
+            # A forked process has the pipes, too; the child belongs to the process that started it.
             self._child.forget()
             self._child = None
         if self._child is not None and not self._child.is_alive:

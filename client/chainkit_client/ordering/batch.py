@@ -1,4 +1,4 @@
-"""A batch of envelopes as a graph: which of them waits for which, and which are applied."""
+"""A batch of envelopes as a graph: dependencies, and applied envelopes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chainkit_client.ordering.components import Groups, cyclic_components
 from chainkit_client.ordering.timestamps import CausalEnvelope, E, is_of_future, timestamp_key
 
 IsKnown = Callable[[int, int], bool]
-"""Returns whether exactly this originator id and sequence id need not be waited for."""
+"""Returns whether no envelope need wait for exactly this originator id and sequence id."""
 
 
 class Batch(Generic[E]):
-    """Envelopes by rank, which is their index in timestamp order, and what each waits for."""
+    """Envelopes by rank, the index in timestamp order, with the dependencies of each."""
 
     def __init__(self, envelopes: Iterable[E], is_known: IsKnown) -> None:
         self._envelopes = sorted(envelopes, key=timestamp_key)
@@ -25,14 +25,14 @@ class Batch(Generic[E]):
         self._ids = {each: sorted(ranks) for each, ranks in self._ranks.items()}
         self._is_applied = [False] * len(self._envelopes)
         self._blockers = [0] * len(self._envelopes)
-        """How many places each one waits for."""
+        """How many places each rank waits for."""
         self._followers: list[list[int]] = [[] for _ in self._envelopes]
-        """Those that wait for each one."""
+        """The ranks that wait for each rank."""
         self._previous: dict[int, int] = {}
-        """The next lower one of the same originator, where there is one."""
+        """The next lower rank of the same originator, where there is one."""
         self._self_dependent: list[int] = []
         self.absent: dict[Place, list[int]] = {}
-        """Those that wait for a place which is neither known nor in the batch."""
+        """The ranks that wait for a place that is neither known nor in the batch."""
         self.applied: list[int] = []
         self.unmet: dict[Place, Sequence[Place]] = {}
         self._link_originators()
@@ -47,7 +47,7 @@ class Batch(Generic[E]):
         return [rank for rank, is_applied in enumerate(self._is_applied) if not is_applied]
 
     def apply_ready(self) -> None:
-        """Apply all whose dependencies are met, or become so."""
+        """Apply all envelopes whose dependencies are met, now or by an application here."""
         blockers = self._blockers
         ready = [rank for rank, count in enumerate(blockers) if not count]
         while ready:
@@ -59,16 +59,16 @@ class Batch(Generic[E]):
                     heappush(ready, each)
 
     def cycles(self) -> list[list[int]]:
-        """Return the cycles among those that wait, each in rising order, by their first ranks."""
+        """Return the cycles among waiting ranks, each in rising order, by first rank."""
         cycles = [sorted(each) for each in cyclic_components(self.waiting(), self._followers)]
         found = {rank for cycle in cycles for rank in cycle}
         return sorted(cycles + [[rank] for rank in self._self_dependent if rank not in found])
 
     def apply_waiting(self, cycles: Collection[Sequence[int]]) -> None:
-        """Apply all that wait: one that must do without something, then those that waited for it.
+        """Apply all waiting envelopes: one that lacks something, then the ones that waited for it.
 
-        A cycle still waits for all others that any of its own waits for, and an originator's ids
-        still rise in it. So some envelope is always free.
+        A cycle still waits for all envelopes outside that its members wait for, and an originator's
+        ids still rise within the cycle. So some envelope is always free.
         """
         waiting = self.waiting()
         groups = Groups(cycles, waiting, self._followers)
@@ -86,12 +86,12 @@ class Batch(Generic[E]):
                 self._offer(groups.released(rank, each), groups, free)
 
     def _offer(self, ranks: Iterable[int], groups: Groups, free: list[tuple[bool, int]]) -> None:
-        """Add those to a heap that wait for nothing in the batch, but for their own cycle."""
+        """Add the ranks to a heap that wait for nothing in the batch outside their own cycle."""
         for rank in ranks:
             previous = self._previous.get(rank)
             is_next = previous is None or self._is_applied[previous]
             if is_next and not groups.waits(rank):
-                # False sorts first: one whose dependencies are all met.
+                # False sorts first: the dependencies of such an envelope are all met.
                 heappush(free, (self._blockers[rank] > 0, rank))
 
     def _link_originators(self) -> None:
@@ -113,7 +113,7 @@ class Batch(Generic[E]):
                     self._blockers[rank] += 1
                     continue
                 blocker = self._last_through(place)
-                # Earlier ones of its own originator are linked already.
+                # Earlier envelopes of the same originator are linked already.
                 if blocker is not None and place[0] != own_id:
                     self._block(rank, blocker)
                 if self._is_here(place) or place in known:

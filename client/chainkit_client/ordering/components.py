@@ -1,4 +1,4 @@
-"""The cycles of a graph, and each of them as one."""
+"""The cycles of a graph, and groups of nodes with a group for each cycle."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def cyclic_components(
 ) -> Iterator[list[int]]:
     """Yield each strongly connected component of more than one node (Tarjan's algorithm).
 
-    Without recursion: a chain may be as long as the batch.
+    Without recursion: a path may be as long as the batch.
     """
     closed = len(followers)
     found: dict[int, int] = {}
@@ -44,7 +44,7 @@ def cyclic_components(
 
 
 def _closed(opened: list[int], node: int) -> list[int]:
-    """Take a node and all that were opened after it."""
+    """Remove and return a node and all nodes that were opened after it."""
     component = [opened.pop()]
     while component[-1] != node:
         component.append(opened.pop())
@@ -52,9 +52,9 @@ def _closed(opened: list[int], node: int) -> list[int]:
 
 
 class Groups:
-    """Cycles as one each, and all others alone: groups that do not wait for each other in a circle.
+    """A group for each cycle and for each other node: no groups wait for each other in a circle.
 
-    A group waits for all others that any of its nodes waits for.
+    A group waits for every other group that one of its nodes waits for.
     """
 
     def __init__(
@@ -72,11 +72,11 @@ class Groups:
         )
 
     def waits(self, node: int) -> bool:
-        """Return whether a node's group waits for others."""
+        """Return whether a node's group waits for another group."""
         return self._awaited[self._group(node)] > 0
 
     def released(self, node: int, follower: int) -> Sequence[int]:
-        """Take a node off a follower's way; return the nodes that this may have set free."""
+        """Let a follower wait for a node no longer; return the nodes that may now be free."""
         group = self._group(follower)
         if group == self._group(node):
             return (follower,)

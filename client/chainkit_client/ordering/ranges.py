@@ -1,4 +1,4 @@
-"""The ranges of envelopes that a client asks for where some are missing (XIP-49 §3.3.5)."""
+"""The ranges of missing envelopes that a client asks for (XIP-49 §3.3.5)."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from chainkit.types import Cursor, Place
 
 @dataclass(frozen=True, slots=True)
 class RangeRequest:
-    """A question for an originator's envelopes of the topic."""
+    """A query for an originator's envelopes of the topic."""
 
     originator_id: int
     after: int
     """Exclusive."""
     through: int
-    """Inclusive. An author can claim any id: this is a bound, and no count."""
+    """Inclusive. An author can claim any id: ``through`` is a bound, and no count."""
 
 
 def range_requests(missing: Iterable[Place], cursor: Cursor) -> list[RangeRequest]:
-    """Return the ranges to ask each originator for first, in rising order without overlap.
+    """Return the ranges to ask for, in rising order without overlap.
 
-    ``cursor`` holds the highest known id of the topic for each originator. A range begins there,
-    not at the missing id: others may be missing before it. A place below the cursor was left out,
-    and is asked for alone.
+    ``cursor`` has the highest known id of the topic for each originator. A range begins at the
+    cursor, not at the missing id: ids in between may be missing, too. A place below the cursor was
+    left out, and has a range of its own.
     """
     requests: list[RangeRequest] = []
     for originator_id, sequence_id in sorted(missing):

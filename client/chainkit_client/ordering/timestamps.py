@@ -13,7 +13,7 @@ class CausalEnvelope(Protocol):
 
     @property
     def originator_id(self) -> int:
-        """The node that ordered it; 0 is the chain."""
+        """The node that ordered the envelope; 0 is the chain."""
 
     @property
     def sequence_id(self) -> int:
@@ -25,7 +25,7 @@ class CausalEnvelope(Protocol):
 
     @property
     def is_commit(self) -> bool:
-        """Whether it ends an epoch of its group."""
+        """Whether the envelope ends an epoch of its group."""
 
     @property
     def depends_on(self) -> Mapping[int, int]:
@@ -36,10 +36,10 @@ E = TypeVar("E", bound=CausalEnvelope)
 
 
 def timestamp_key(envelope: CausalEnvelope) -> tuple[int, bool, int, int, int]:
-    """Return by what envelopes are sorted in timestamp order.
+    """Return the sort key of an envelope in timestamp order.
 
-    Epoch, then commits, then time: a commit still depends on the commit before it, so it is the
-    last of the epoch that it ends. Ties are broken by place.
+    Epoch, then commits, then time: a commit depends on the commit before, so a commit is the last
+    envelope of the epoch that it ends. Ties are broken by place.
     """
     return (
         envelope.depends_on.get(BLOCKCHAIN_ORIGINATOR_ID, 0),
@@ -51,6 +51,6 @@ def timestamp_key(envelope: CausalEnvelope) -> tuple[int, bool, int, int, int]:
 
 
 def is_of_future(envelope: CausalEnvelope, place: Place) -> bool:
-    """Return whether a place is the envelope's own, or one that its originator gave later."""
+    """Return whether a place is the envelope's own, or a later one of the same originator."""
     originator_id, sequence_id = place
     return originator_id == envelope.originator_id and sequence_id >= envelope.sequence_id

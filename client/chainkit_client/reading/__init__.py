@@ -1,5 +1,5 @@
-"""Answers of nodes, verified before anything is done with them (XIP-49 §3.3.4).
+"""Verifies answers of nodes before any use (XIP-49 §3.3.4).
 
-Pure: bytes, keys, clock and what is held are handed in. A node that answers what nobody signed
-cannot be accused of it, and its answer is refused; what somebody signed against a rule is a breach.
+Pure: bytes, keys, clock and held envelopes are arguments. An answer that nobody signed is refused,
+and is no evidence against the node; a signed envelope that breaks a rule is a breach.
 """

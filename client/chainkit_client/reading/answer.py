@@ -1,7 +1,7 @@
-"""A node's answer to a query, beside what is held: what is new, and which rules it breaks (§3.3.4).
+"""Compares a node's answer with held envelopes: finds new envelopes and broken rules (§3.3.4).
 
-Gaps are normal on one topic: the other ids belong to other topics. A message that is missing shows
-by later ones that depend on it, and by other nodes.
+Gaps are normal on one topic: the other ids belong to other topics. Later messages that depend on a
+missing message, and other nodes, reveal the missing message.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from chainkit_client.reading.verified import (
 )
 
 ReadEnvelope = Callable[[bytes, int, Keys], Read]
-"""As ``read_envelope``."""
+"""The signature of ``read_envelope``."""
 
 
 class Held(Protocol):
-    """The envelopes that the client has of a topic."""
+    """The client's envelopes of a topic."""
 
     def log(self, originator_id: int) -> HeldLog:
-        """Return those of one originator."""
+        """Return the log of one originator."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A payload of the chain that is not the one that is held: a reorg, or one of two lies."""
+    """A served payload of the chain that differs from the held one: a reorg, or a lie."""
 
     held: HeldEnvelope
     served: VerifiedEnvelope
@@ -51,15 +51,15 @@ class Reading:
     """The outcome of one answer."""
 
     accepted: list[VerifiedEnvelope] = field(default_factory=list)
-    """New ones that keep all rules, in the order in which they came."""
+    """New envelopes that keep all rules, in the order of the answer."""
     breaches: list[Breach] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
     void: dict[Place, Void] = field(default_factory=dict)
-    """New ones that must not be applied."""
+    """New envelopes that must not be applied."""
     refused: list[MalformedData] = field(default_factory=list)
-    """Faults of the answer that its node can deny: nobody signed them."""
+    """Faults of the answer that the node can deny: nobody signed these."""
     repeated: int = 0
-    """Envelopes that were held, or came twice."""
+    """The number of envelopes that were held, or came twice."""
 
 
 def read_answer(
@@ -71,10 +71,10 @@ def read_answer(
     now_ns: int,
     read_one: ReadEnvelope = read_envelope,
 ) -> Reading:
-    """Verify what a node answered, and compare it with what is held.
+    """Verify a node's answer, and compare the answer with the held envelopes.
 
-    ``topic`` is the one that was asked for, None for an originator's log; ``now_ns`` is the
-    client's clock in nanoseconds since 1970. Nothing is raised: all faults are in the result.
+    ``topic`` is the topic of the query, None for an originator's log; ``now_ns`` is the client's
+    clock in nanoseconds since 1970. Nothing is raised: all faults are in the result.
     """
     reading, reads = Reading(), []
     for data in envelopes:
@@ -100,7 +100,7 @@ def read_answer(
 
 def _accept(envelope: VerifiedEnvelope, reading: Reading) -> None:
     if envelope.binding is AadBinding.BROKEN:
-        # The node cannot know: whoever paid for it signed these bytes.
+        # The node cannot check this: the payer signed these bytes.
         reason = "its author authenticated another target, topic or cursor"
         reading.void[envelope.place] = Void(envelope.held, reason)
     else:
@@ -118,7 +118,7 @@ def _place(read: Read) -> Place | None:
 
 
 def _check_order(reads: Iterable[Read], server_id: int, reading: Reading) -> None:
-    """Check that the ids of each originator rise in the answer; what comes again is no news."""
+    """Check that the ids of each originator rise in the answer; repeated envelopes do not count."""
     last: dict[int, ReceivedEnvelope | VerifiedEnvelope] = {}
     seen: set[bytes] = set()
     for read in reads:
@@ -134,7 +134,7 @@ def _check_order(reads: Iterable[Read], server_id: int, reading: Reading) -> Non
                 breach = Breach(server_id, Misbehavior.OUT_OF_ORDER, reason, evidence)
                 reading.breaches.append(breach)
             else:
-                # Its signature is not under the order: it can deny that it answered so.
+                # The node did not sign the order of the answer, and can deny it.
                 subject = f"answer of node {server_id}"
                 expected = f"rising ids of originator {stated.originator_id}"
                 reading.refused.append(MalformedAnswer(subject, expected, reason))
@@ -170,7 +170,7 @@ def _judged_originated(
 def _judged_chain(
     reads: Iterable[Read], held: Held, server_id: int, reading: Reading
 ) -> Mapping[Place, VerifiedEnvelope]:
-    """Return the new payloads of the chain; the node that answered vouches for each."""
+    """Return the new payloads of the chain; the answering node vouches for each payload."""
     served: dict[Place, VerifiedEnvelope] = {}
     for read in reads:
         envelope = read.envelope

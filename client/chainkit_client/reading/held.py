@@ -1,4 +1,4 @@
-"""The envelopes that a client has, in memory, as far as others are compared with them."""
+"""A client's envelopes in memory, with the parts that comparisons need."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from chainkit.protocol.topic_heads import Entry
 
 
 class MemoryLog:
-    """Those of one originator."""
+    """The envelopes of one originator."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin without envelopes."""
         self._ids: list[int] = []
         self._held: dict[int, HeldEnvelope] = {}
 
     def hold(self, held: HeldEnvelope) -> None:
-        """Keep an envelope; the first one under an id stays."""
+        """Hold an envelope; the first envelope of an id stays."""
         if held.sequence_id not in self._held:
             insort(self._ids, held.sequence_id)
             self._held[held.sequence_id] = held
 
     def last(self) -> HeldEnvelope | None:
-        """Return the one of the highest id."""
+        """Return the envelope of the highest id."""
         return self._held[self._ids[-1]] if self._ids else None
 
     def at(self, sequence_id: int) -> HeldEnvelope | None:
@@ -31,37 +31,37 @@ class MemoryLog:
         return self._held.get(sequence_id)
 
     def entries(self, after: int, through: int) -> list[Entry]:
-        """Return the entries of those with ids above one and up to another."""
+        """Return the entries of envelopes with ids above ``after`` and up to ``through``."""
         first, end = bisect_left(self._ids, after + 1), bisect_left(self._ids, through + 1)
         return [Entry(each, self._held[each].digest) for each in self._ids[first:end]]
 
     def count(self, through: int) -> int:
-        """Count those with ids up to one."""
+        """Count the envelopes with ids up to ``through``."""
         return bisect_left(self._ids, through + 1)
 
     def before(self, sequence_id: int) -> HeldEnvelope | None:
-        """Return the one of the highest id below an id."""
+        """Return the envelope of the highest id below an id."""
         place = bisect_left(self._ids, sequence_id)
         return self._held[self._ids[place - 1]] if place else None
 
     def after(self, sequence_id: int) -> HeldEnvelope | None:
-        """Return the one of the lowest id above an id."""
+        """Return the envelope of the lowest id above an id."""
         place = bisect_left(self._ids, sequence_id + 1)
         return self._held[self._ids[place]] if place < len(self._ids) else None
 
 
 class MemoryLogs:
-    """Those of all originators."""
+    """The envelopes of all originators."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin without envelopes."""
         self._logs: dict[int, MemoryLog] = {}
 
     def log(self, originator_id: int) -> MemoryLog:
-        """Return those of one originator."""
+        """Return the log of one originator."""
         return self._logs.setdefault(originator_id, MemoryLog())
 
     def highest(self) -> dict[int, int]:
-        """Return the highest id of each originator of which there is an envelope."""
+        """Return the highest held id of each originator."""
         last = {each: log.last() for each, log in self._logs.items()}
         return {each: held.sequence_id for each, held in last.items() if held is not None}

@@ -1,4 +1,4 @@
-"""Payloads of the chain that were verified before: they come in each round until they are final."""
+"""A cache of verified payloads of the chain, which each round serves until they are final."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Final
 from chainkit_client.reading.verified import Keys, Read, read_envelope
 
 MOST_READS: Final = 1_000
-"""The first are forgotten, and verified again where they come."""
+"""Payloads in the cache; beyond this number the oldest are forgotten."""
 MOST_BYTES: Final = 64 << 10
-"""The longest one that is kept: a commit takes some thousand."""
+"""The longest payload in the cache; a commit takes some thousand bytes."""
 
 
 class KnownReads:
-    """Verifies envelopes, and those of the chain once for each node and key; for one thread."""
+    """Verifies envelopes, payloads of the chain once for each node and key; for one thread."""
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Begin with an empty cache."""
         self._reads: dict[tuple[int, bytes | None, bytes], Read] = {}
 
     def read(self, data: bytes, server_id: int, keys: Keys) -> Read:
-        """As ``read_envelope``. Raises MalformedData."""
+        """Verify an envelope, as ``read_envelope``. Raises MalformedData."""
         place = server_id, keys.by_node.get(server_id), data
         found = self._reads.get(place)
         if found is None:

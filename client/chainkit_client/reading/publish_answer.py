@@ -1,4 +1,4 @@
-"""The answer to a publish: whether it is what was published, and who says so (XIP-49 §3.3.4)."""
+"""Verifies the answer to a publish: its payload, its signer and its times (XIP-49 §3.3.4)."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ _AHEAD_NS: Final = MOST_SECONDS_AHEAD * NANOSECONDS_PER_SECOND
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The bytes that a client published, and since when."""
+    """The bytes that a client published, and the time of the first sending."""
 
     client_envelope: bytes
     first_sent_ns: int
-    """The client's clock when it first sent them, in nanoseconds since 1970: the same bytes sent
-    again are answered with the envelope that they got then."""
+    """The client's clock at the first sending, in nanoseconds since 1970: the same bytes sent again
+    get the first envelope as the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublishAnswer:
-    """A signed answer: the envelope, and the rules that it breaks."""
+    """A signed answer: the envelope, and its broken rules."""
 
     envelope: VerifiedEnvelope | None
-    """None where it is not what was published."""
+    """The envelope; None where it has another payload than the published one."""
     breaches: tuple[Breach, ...] = ()
 
 
 def read_publish_answer(
     answer: bytes, published: Published, server_id: int, keys: Keys, now_ns: int
 ) -> PublishAnswer:
-    """Verify the OriginatorEnvelope that a publish was answered with.
+    """Verify the OriginatorEnvelope that answers a publish.
 
-    ``server_id`` is the node that it was sent to, by itself or by a gateway; ``now_ns`` the
-    client's clock in nanoseconds since 1970. Raises MalformedData where the node did not sign it:
-    then nothing is known about the publish, and nothing can be held against the node.
+    ``server_id`` is the node to which the client or a gateway sent the payload; ``now_ns`` the
+    client's clock in nanoseconds since 1970. Raises MalformedData where the node did not sign the
+    envelope: then the outcome of the publish is unknown, and there is no evidence against the node.
     """
     read = read_envelope(answer, server_id, keys)
     if read.breach is not None:
@@ -60,7 +60,7 @@ def read_publish_answer(
         breach = Breach(server_id, invalid, received.fault or "", (received.envelope,))
         return PublishAnswer(None, (breach,))
     if envelope.client.client_envelope != published.client_envelope:
-        # XIP-49 has no type for it: the envelope may be right for somebody else.
+        # XIP-49 has no type for this breach: the envelope may be right for another client.
         reason = "another payload than what was published"
         return PublishAnswer(None, (Breach(server_id, None, reason, (envelope.envelope,)),))
     breaches = list(_time_breaches(envelope, published, server_id, now_ns))

@@ -1,4 +1,4 @@
-"""One envelope that a node answered: who signed it, and what its author wrote (XIP-49 §3.3.4)."""
+"""One envelope of a node's answer: its signer, and the author's payload (XIP-49 §3.3.4)."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _CHAIN_KINDS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The registry's keys at a block, and which originators are the chain's."""
+    """The registry's keys at a block, and the chain's originators."""
 
     by_node: Mapping[int, bytes]
-    """65 bytes each, by node id; the disabled nodes' too, whose envelopes stay valid."""
+    """65 bytes each, by node id; also of disabled nodes, whose envelopes stay valid."""
     chain_ids: frozenset[int] = frozenset({0})
 
     def of(self, node_id: int) -> bytes:
@@ -57,21 +57,21 @@ class VerifiedEnvelope:
     """An envelope whose signature is that of its originator, or of the node that vouches for it."""
 
     originator_id: int
-    """The chain's for commits and identity updates."""
+    """The originator; the chain's for commits and identity updates."""
     sequence_id: int
     """1 to 2^63 - 1."""
     originator_ns: int
-    """Nanoseconds since 1970: the originator's clock, of the chain the block's time."""
+    """Nanoseconds since 1970: the originator's clock, for the chain the block's time."""
     client: ParsedClientEnvelope
-    """The payload that its author published."""
+    """The author's payload."""
     envelope: bytes
-    """The OriginatorEnvelope: evidence, and proof for others."""
+    """The OriginatorEnvelope, as evidence and proof."""
     digest: bytes
-    """32 bytes: the same for all who received the same."""
+    """32 bytes: the same for all receivers of the same envelope."""
     expires_at: int | None = None
-    """Seconds since 1970, after which nodes may remove it; None where it never expires."""
+    """Seconds since 1970, after which nodes may remove the envelope; None for never."""
     transaction_hash: bytes | None = None
-    """32 bytes of a payload of the chain: where it can be looked up there."""
+    """32 bytes: the transaction of a payload of the chain; None for a node's envelope."""
 
     @property
     def place(self) -> Place:
@@ -80,7 +80,7 @@ class VerifiedEnvelope:
 
     @property
     def held(self) -> HeldEnvelope:
-        """The envelope as far as others are compared with it."""
+        """The part of the envelope that comparisons need."""
         return HeldEnvelope(self.sequence_id, self.originator_ns, self.digest, self.envelope)
 
     @property
@@ -95,13 +95,13 @@ class VerifiedEnvelope:
 
     @property
     def is_commit(self) -> bool:
-        """Whether it begins another epoch of its group."""
+        """Whether the envelope begins another epoch of its group."""
         header = self.client.header
         return header is not None and header.content_type is ContentType.COMMIT
 
     @property
     def binding(self) -> AadBinding:
-        """Whether its author authenticated target, topic and cursor."""
+        """Whether the author authenticated target, topic and cursor."""
         return aad_binding(self.client)
 
     @property
@@ -114,9 +114,9 @@ class VerifiedEnvelope:
 
 @dataclass(frozen=True, slots=True)
 class Void:
-    """An envelope that was signed and must not be applied.
+    """A signed envelope that must not be applied.
 
-    A message that depends on it has seen it, and need not wait for it.
+    A message that depends on a void envelope need not wait.
     """
 
     held: HeldEnvelope
@@ -125,22 +125,22 @@ class Void:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """One envelope of an answer, as far as its own bytes tell."""
+    """One envelope of an answer, judged by its bytes alone."""
 
     envelope: VerifiedEnvelope | None
-    """None where its payload breaks a rule."""
+    """The verified envelope; None where the payload breaks a rule."""
     received: ReceivedEnvelope | None = None
-    """An originator's envelope, to be compared with what is held of it; None for the chain's."""
+    """An originator's envelope, to compare with held ones; None for the chain's."""
     breach: Breach | None = None
     void: tuple[Place, Void] | None = None
-    """A payload of the chain that may be served and that nobody can read."""
+    """A payload of the chain that nodes may serve and nobody can read."""
 
 
 def read_envelope(data: bytes, server_id: int, keys: Keys) -> Read:
     """Verify an envelope that a node answered.
 
-    Raises MalformedData where nothing in it can be held against anybody: it does not parse, or
-    neither its originator nor, of a payload of the chain, the node that answered signed it.
+    Raises MalformedData where the envelope is no evidence: it does not parse, or neither its
+    originator nor, for a payload of the chain, the answering node signed it.
     """
     originator_id, _ = stated_place(data)
     if originator_id in keys.chain_ids:
@@ -151,7 +151,7 @@ def read_envelope(data: bytes, server_id: int, keys: Keys) -> Read:
 def _read_originated(data: bytes, originator_id: int, keys: Keys) -> Read:
     received, publish = read_received_publish(data, originator_id, keys.of(originator_id))
     if publish is None or received.fault is not None:
-        # The judge of received envelopes makes a breach of it.
+        # The judge of received envelopes makes a breach of this envelope.
         return Read(None, received)
     envelope = VerifiedEnvelope(
         received.originator_id,
@@ -175,12 +175,12 @@ def _read_chain(data: bytes, server_id: int, keys: Keys) -> Read:
         kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
         return Read(None, breach=Breach(server_id, kind, f"{subject}: {reason}", (data,)))
     place = served.originator_id, served.sequence_id
-    # Over the transaction's hash, too: two nodes that name different ones do not say the same.
+    # The digest includes the transaction's hash: two nodes that name different ones disagree.
     digest = blockchain_proof_digest(served.unsigned_originator_envelope, served.transaction_hash)
     try:
         client = parse_client_envelope(served.client_envelope)
     except PublishRefused as error:
-        # Anyone may post any bytes, and nodes serve what names its topic (XIP-49 §2.2).
+        # Anyone may post any bytes, and nodes serve payloads that name their topic (XIP-49 §2.2).
         held = HeldEnvelope(served.sequence_id, served.originator_ns, digest, data)
         return Read(None, void=(place, Void(held, str(error))))
     return Read(
@@ -197,13 +197,13 @@ def _read_chain(data: bytes, server_id: int, keys: Keys) -> Read:
 
 
 def _not_servable(served: ServedEnvelope) -> str | None:
-    """Return why no honest node serves a payload as the chain's, None where one may."""
+    """Return why no honest node serves a payload as the chain's, None where a node may."""
     if served.sequence_id == 0:
         return "no payload has sequence id 0"
     topic = named_topic(served.client_envelope)
     if topic[:1] not in _CHAIN_KINDS:
         return "it names no topic of the chain"
-    # A group's id may be shorter than the one that it was posted to.
+    # A group's id may be shorter than the padded id of the contract.
     identifier = topic[1:].ljust(HASH_LENGTH, PADDING)
     event = PayloadEvent(
         TopicKind(topic[0]),

@@ -1,1 +1,1 @@
-"""The client's database: tables, transactions, and the seal over what is secret in them."""
+"""The client's database: tables, transactions, and the seal over secret columns."""

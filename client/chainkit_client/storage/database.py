@@ -16,15 +16,15 @@ from chainkit.sqlite import Stamp, connect, errors_as, may_pass, new_engines, us
 from chainkit_client.storage import schema
 
 BUSY_SECONDS: Final = 30
-"""How long a transaction waits for another process that writes, and may wait for its engine."""
+"""How long a transaction waits for a writing process, which may wait for its MLS engine."""
 
 _STAMP: Final = Stamp(int.from_bytes(b"ckcl"), schema.VERSION, "a client's database", "another")
 _PRIVATE: Final = 0o600
 _SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
-    # A payload is on the disk before it leaves: another one with the same keys would betray both.
+    # A payload is on the disk before it leaves: a second one with the same keys would reveal both.
     "PRAGMA synchronous = FULL",
-    # Old states are gone once they are deleted.
+    # Overwrite deleted states in the file.
     "PRAGMA secure_delete = ON",
 )
 
@@ -36,11 +36,11 @@ class Database:
     """
 
     def __init__(self, path: Path) -> None:
-        """Open a file that exists. Raises StoreError where it is not a client's of this version."""
+        """Open an existing file. Raises StoreError unless it is a database of this version."""
         self.path = path
         self._engine, self._writer = _engines(path)
         try:
-            # A copy, or a program with other habits, may have let others read it.
+            # Copying the file may have let other users read it.
             path.chmod(_PRIVATE)
             with self.reading() as connection:
                 _STAMP.check(connection, f"database {path}", StoreError)
@@ -50,7 +50,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Run a transaction that sees one state of the database, whatever others write."""
+        """Run a transaction that sees one state of the database, whatever other processes write."""
         with errors_as(self._error), self._engine.begin() as connection:
             yield connection
 
@@ -61,12 +61,12 @@ class Database:
             yield connection
 
     def forget_deleted(self) -> None:
-        """Let the log give up what was deleted, as far as nobody reads it; it stays sealed."""
+        """Let SQLite's log drop deleted rows that nobody reads; the rows were sealed."""
         with errors_as(self._error), closing(self._engine.raw_connection()) as connection:
             connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self._engine.dispose()
 
     def _error(self, cause: BaseException | None) -> StoreError:
@@ -76,9 +76,9 @@ class Database:
 
 
 def make(path: Path, first_rows: Callable[[Connection], None]) -> None:
-    """Make a database where there is none; if another process made one meanwhile, that one stays.
+    """Make a database where there is none; a database that another process made meanwhile stays.
 
-    It appears under its name with all its tables and ``first_rows``. Raises StoreError where the
+    The file appears under its name with all tables and ``first_rows``. Raises StoreError where the
     folder takes no file.
     """
     subject = f"database {path}"
@@ -105,7 +105,7 @@ def _fill(path: Path, first_rows: Callable[[Connection], None]) -> None:
             first_rows(connection)
             _STAMP.write(connection)
     finally:
-        # The last connection writes the log into the file, and takes it away.
+        # The last connection writes SQLite's log into the file, and removes the log.
         engine.dispose()
 
 

@@ -30,7 +30,7 @@ class KeptBreach:
     misbehavior: Misbehavior | None
     reason: str
     report: bytes | None
-    """An UnsignedMisbehaviorReport of when it was seen first; None where there is none to make."""
+    """An UnsignedMisbehaviorReport with the time of the first sight; None without a report type."""
     seen_ns: int
     """Nanoseconds since 1970."""
     taken_by: int
@@ -38,9 +38,9 @@ class KeptBreach:
 
 
 def keep_breaches(connection: Connection, breaches: Iterable[Breach], now_ns: int) -> None:
-    """Store broken rules; one whose evidence is stored already stays as it is."""
+    """Store broken rules; a rule with stored evidence stays unchanged."""
     for each in breaches:
-        # Without a time it is the same whenever it is seen.
+        # Without a time, the same evidence gives the same id.
         timeless = each.report(0) or b"".join((each.reason.encode(), *each.envelopes))
         row = {
             "id": keccak256(each.node_id.to_bytes(8, "big") + timeless),
@@ -60,13 +60,13 @@ def read_breaches(connection: Connection) -> list[KeptBreach]:
 
 
 def report_taken(connection: Connection, breach_id: bytes, count: int) -> None:
-    """Note how many nodes took a report."""
+    """Store how many nodes took a report."""
     statement = update(_BREACHES).where(_BREACHES.c.id == breach_id)
     connection.execute(statement.values(taken_by=count))
 
 
 def keep_envelopes(connection: Connection, envelopes: Iterable[VerifiedEnvelope]) -> None:
-    """Store envelopes of topics. After a reorg, the chain has another one in the same place."""
+    """Store envelopes of topics; after a reorg, a new envelope of a place replaces the old one."""
     for each in envelopes:
         row = {
             "originator_id": each.originator_id,

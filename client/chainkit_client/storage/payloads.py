@@ -1,4 +1,4 @@
-"""The payloads of topics: how far a topic was read, and what became of each payload (R12, R28)."""
+"""The payloads of topics: cursors, and the result of each payload (R12, R28)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from chainkit_client.storage import schema
 from chainkit_client.storage.schema import PayloadStatus
 
 MOST_KEPT: Final = 1_000
-"""Payloads of a topic that are kept because they may succeed yet; beyond it those of the highest
-epochs are not: a stranger may claim any epoch."""
+"""The most payloads of a topic that are stored because they may succeed later; beyond this number,
+payloads of the highest epochs are dropped: a stranger may claim any epoch."""
 _MOST_VALUES: Final = 500
-"""In one statement: SQLite bounds them."""
+"""Values of one statement, which SQLite bounds."""
 
 _RESULTS: Final = schema.payload_results
 _CURSORS: Final = schema.topic_cursors
@@ -38,13 +38,13 @@ class PayloadResult:
     epoch: int | None = None
     tried_with: bytes | None = None
     message: bytes | None = None
-    """The payload, where it may succeed yet."""
+    """The payload; None where it cannot succeed later."""
     aad_hash: bytes | None = None
     warning: str = ""
 
 
 _COLUMNS: Final = [_RESULTS.c[name] for name in PayloadResult.__slots__]
-# Written once: SQLAlchemy takes as long to make a statement as to run it.
+# Built once: SQLAlchemy takes as long to build a statement as to run the statement.
 _READ: Final = select(*_COLUMNS).where(
     _RESULTS.c.topic == bindparam("of_topic"),
     _RESULTS.c.originator_id == bindparam("originator"),
@@ -79,12 +79,12 @@ _MOVE_TIME: Final = _TIME.on_conflict_do_update(
 
 
 def write_result(connection: Connection, result: PayloadResult) -> None:
-    """Write what became of a payload; a success is never overwritten by anything else (R28)."""
+    """Write the result of a payload; another result never overwrites a success (R28)."""
     write_results(connection, [result])
 
 
 def write_results(connection: Connection, results: Sequence[PayloadResult]) -> None:
-    """As ``write_result``, of several: those that are not kept by one statement."""
+    """Write the results of several payloads; one statement for all without a stored payload."""
     for result in results:
         if result.message is not None:
             _make_room(connection, result.topic)
@@ -95,7 +95,7 @@ def write_results(connection: Connection, results: Sequence[PayloadResult]) -> N
 
 
 def succeed(connection: Connection, topic: bytes, originator_id: int, sequence_id: int) -> None:
-    """Write that a payload that was read before has succeeded after all."""
+    """Write that a payload succeeded after an earlier failure."""
     done = {
         "status": PayloadStatus.SUCCEEDED.value,
         "reason": "",
@@ -110,7 +110,7 @@ def succeed(connection: Connection, topic: bytes, originator_id: int, sequence_i
 def read_result(
     connection: Connection, topic: bytes, originator_id: int, sequence_id: int
 ) -> PayloadResult | None:
-    """Return what became of a payload, None where it was not read yet."""
+    """Return the result of a payload, None where the payload was not read yet."""
     place = {"of_topic": topic, "originator": originator_id, "number": sequence_id}
     row = connection.execute(_READ, place).mappings().one_or_none()
     return None if row is None else _result(row)
@@ -119,7 +119,7 @@ def read_result(
 def read_results_at(
     connection: Connection, topic: bytes, places: Iterable[Place]
 ) -> dict[Place, PayloadResult]:
-    """Return what became of the payloads in some places, of those that were read."""
+    """Return the results of the payloads in some places that were read."""
     numbers: dict[int, list[int]] = {}
     for originator_id, sequence_id in places:
         numbers.setdefault(originator_id, []).append(sequence_id)
@@ -139,7 +139,7 @@ def read_results(connection: Connection, topic: bytes) -> list[PayloadResult]:
 
 
 def read_kept(connection: Connection, topic: bytes, most_epoch: int) -> list[PayloadResult]:
-    """Return the payloads of epochs up to one that may succeed yet."""
+    """Return the stored payloads of epochs up to ``most_epoch``, which may succeed later."""
     is_kept = _RESULTS.c.message.is_not(None), _RESULTS.c.epoch <= most_epoch
     return _read(connection, _RESULTS.c.topic == topic, *is_kept)
 
@@ -154,7 +154,7 @@ def find_payload(
 
 
 def let_go(connection: Connection, topic: bytes, before_epoch: int) -> None:
-    """Stop keeping the payloads of epochs before one: they cannot succeed any more."""
+    """Drop stored payloads of epochs before ``before_epoch``, which can no longer succeed."""
     is_old = or_(_RESULTS.c.epoch < before_epoch, _RESULTS.c.epoch.is_(None))
     gone = {
         "message": None,
@@ -169,7 +169,7 @@ def let_go(connection: Connection, topic: bytes, before_epoch: int) -> None:
 
 
 def retract_results(connection: Connection, topic: bytes, originator_id: int, after: int) -> None:
-    """Forget the payloads of an originator behind an id, and set its cursor back to it."""
+    """Forget an originator's payloads behind an id, and set the cursor back to that id."""
     is_of = _RESULTS.c.topic == topic, _RESULTS.c.originator_id == originator_id
     connection.execute(delete(_RESULTS).where(*is_of, _RESULTS.c.sequence_id > after))
     connection.execute(
@@ -200,7 +200,7 @@ def _make_room(connection: Connection, topic: bytes) -> None:
     count = connection.scalar(select(func.count()).select_from(_RESULTS).where(*is_kept)) or 0
     if count < MOST_KEPT:
         return
-    # Those of the highest epochs go first: a stranger may claim any.
+    # Payloads of the highest epochs go first: a stranger may claim any epoch.
     oldest = select(_RESULTS.c.originator_id, _RESULTS.c.sequence_id).where(*is_kept)
     row = connection.execute(oldest.order_by(_RESULTS.c.epoch.desc()).limit(1)).one()
     connection.execute(

@@ -1,7 +1,7 @@
 """The tables of the client's database, and the numbers that stand for kinds and states in them.
 
-The first four are those of XMTP's published client state, with what correctness adds. Columns that
-are sealed (``sealing``) say so; the others are what any node knows of this installation's topics.
+The first four tables are from XMTP's published client state, with columns that correctness needs.
+Sealed columns (``sealing``) say so; any node knows the content of the other columns.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class WelcomeState(IntEnum):
     """How far the welcomes of a commit are."""
 
     PENDING = 1
-    """They wait for their commit to be accepted."""
+    """The welcomes wait until their commit is accepted."""
     READY_TO_SEND = 2
     SENT = 3
 
@@ -89,7 +89,7 @@ class PayloadStatus(IntEnum):
     SUCCEEDED = 1
     FAILED = 2
     WAITING = 3
-    """It is of an epoch that this installation has not reached."""
+    """The payload's epoch is not reached yet."""
 
 
 groups: Final = Table(
@@ -99,12 +99,12 @@ groups: Final = Table(
     # Nanoseconds since 1970: of the welcome, or of the creation.
     Column("created_at_ns", BigInteger, nullable=False, index=True),
     Column("membership_state", Integer, nullable=False, index=True),
-    # Whether anything of it is on the network: not before the first commit that adds others.
+    # Whether the group is on the network: not before the first commit that adds others.
     Column("is_published", Boolean, nullable=False),
     Column("is_member", Boolean, nullable=False),
-    # Chain payloads of its topic up to this one are final.
+    # Chain payloads of the group's topic up to this id are final.
     Column("final_sequence_id", BigInteger, nullable=False, server_default=text("0")),
-    # The first epoch in which another member's history differs from this one; null for no fork.
+    # The first epoch in which another member's history differs; null for no fork.
     Column("forked_at_epoch", BigInteger),
 )
 
@@ -120,9 +120,9 @@ group_messages: Final = Table(
     Column("sender_installation_id", LargeBinary, nullable=False),
     Column("sender_account_address", String, nullable=False),
     Column("delivery_status", Integer, nullable=False),
-    # The epoch it was sent in, or that its commit made; null while it is not published.
+    # The epoch of sending, or the epoch of the change's commit; null before publication.
     Column("epoch", BigInteger),
-    # Where its payload stands; null while it is not published.
+    # The place of the payload; null before publication.
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),
     # Words for people, such as a dependency that nobody has.
@@ -143,24 +143,23 @@ group_intents: Final = Table(
     Column("id", Integer, primary_key=True, autoincrement=True),
     Column("kind", Integer, nullable=False),
     Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False),
-    # Sealed: its arguments, which stay.
+    # Sealed: the intent's arguments, which stay.
     Column("data", LargeBinary, nullable=False),
-    # The concrete ClientEnvelope; empty while there is none.
+    # The built ClientEnvelope; empty while there is none.
     Column("publish_data", LargeBinary, nullable=False),
     Column("state", Integer, nullable=False),
-    # Hash of the concrete MLS message: the published text's message_hash. Its staged_commit and
+    # Hash of the built MLS message: message_hash in XMTP's text, whose staged_commit and
     # post_commit_data are in ``attempts``: each of an intent's payloads may be the accepted one.
     Column("payload_hash", LargeBinary),
-    # The epoch it was built in, or in which there was nothing to do.
+    # The epoch for which the intent was built, or in which it had nothing to do.
     Column("published_in_epoch", BigInteger),
     Column("publish_attempts", Integer, nullable=False, server_default=text("0")),
-    # How often it was refused; at the third time it is given up.
+    # The number of refusals; the third refusal gives up the intent.
     Column("refusals", Integer, nullable=False, server_default=text("0")),
-    # Nanoseconds since 1970: when the newest payload was sent the last time. It is looked up before
-    # it is sent again, for as long as it may be on its way. Null where the network holds no such
-    # payload.
+    # Nanoseconds since 1970 of the newest payload's last sending. A payload that may be on its way
+    # is looked up before it is sent again. Null where the network lacks the payload.
     Column("sent_at_ns", BigInteger),
-    # Where its payload was read.
+    # The place where the payload was read.
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),
     # The row of group_messages of a SEND_MESSAGE.
@@ -181,34 +180,34 @@ Index(
 )
 
 attempts: Final = Table(
-    # Each payload that was ever built: the network may show any of them, late, and a second time.
+    # Each payload that was ever built: the network may deliver any payload late, or twice.
     "attempts",
     metadata,
     Column("payload_hash", LargeBinary, primary_key=True),
     Column("intent_id", Integer, ForeignKey("group_intents.id"), nullable=False, index=True),
     Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False),
-    # The epoch it was built in, and its authenticator: it is of no use on another branch.
+    # The payload's epoch and authenticator: a payload is of no use on another branch.
     Column("epoch", BigInteger, nullable=False),
     Column("authenticator", LargeBinary, nullable=False),
-    # Sealed: of a commit, until its epoch is final.
+    # Sealed: the state after a commit, until its epoch is final.
     Column("staged_commit", LargeBinary),
-    # Sealed: of a commit that adds members, until its epoch is final and they are sent.
+    # Sealed: a commit's welcomes, until the epoch is final and the welcomes are sent.
     Column("post_commit_data", LargeBinary),
     # A WelcomeState; null for no welcomes.
     Column("welcome_state", Integer),
 )
 
 group_epochs: Final = Table(
-    # The history of a group: each accepted commit adds one, and a reorg takes the last ones away.
+    # The history of a group: each accepted commit adds a row, and a reorg removes the last rows.
     "group_epochs",
     metadata,
     Column("group_id", LargeBinary, ForeignKey("groups.id"), primary_key=True),
     Column("epoch", BigInteger, primary_key=True),
-    # Null of the epoch in which this installation came in.
+    # Null for the epoch in which this installation joined.
     Column("previous_epoch", BigInteger),
     # 32 bytes, the same for all members with the same history.
     Column("authenticator", LargeBinary, nullable=False),
-    # The commit that made it; null where it was not published.
+    # The epoch's commit; null where the commit was not published.
     Column("payload_hash", LargeBinary),
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),
@@ -219,8 +218,8 @@ group_epochs: Final = Table(
 )
 
 group_states: Final = Table(
-    # MLS states from the final epoch on, also of branches that a reorg took back: a state that was
-    # used must not be begun anew, or two messages would have one key.
+    # MLS states from the final epoch on, also of branches that a reorg took back: a used state must
+    # not start anew, or two messages would have one key.
     "group_states",
     metadata,
     Column("group_id", LargeBinary, ForeignKey("groups.id"), primary_key=True),
@@ -250,11 +249,11 @@ payload_results: Final = Table(
     Column("status", Integer, nullable=False),
     # Words for people.
     Column("reason", String, nullable=False, server_default=""),
-    # The epoch that its header claims; null where it has none.
+    # The epoch that the header claims; null without an epoch.
     Column("epoch", BigInteger),
-    # The authenticator of the epoch in which it failed: with the same one it fails again.
+    # The authenticator with which the payload failed: with the same one it would fail again.
     Column("tried_with", LargeBinary),
-    # The payload, for as long as it may succeed yet.
+    # The payload, for as long as it may succeed later.
     Column("originator_ns", BigInteger, nullable=False),
     Column("message", LargeBinary),
     Column("aad_hash", LargeBinary),
@@ -283,7 +282,7 @@ key_packages: Final = Table(
 )
 
 welcomes: Final = Table(
-    # Invitations that were opened: each joins its group where its commit stands on the chain.
+    # Opened welcomes: each joins its group at its commit's place on the chain.
     "welcomes",
     metadata,
     Column("hash", LargeBinary, primary_key=True),
@@ -292,14 +291,14 @@ welcomes: Final = Table(
     Column("commit_hash", LargeBinary),
     Column("epoch", BigInteger, nullable=False),
     Column("authenticator", LargeBinary, nullable=False),
-    # Sealed; null once it is not needed any more.
+    # Sealed; null once the state is no longer needed.
     Column("state", LargeBinary),
     Column("originator_ns", BigInteger, nullable=False),
 )
 
 kept_envelopes: Final = Table(
-    # Payloads as their originators signed them, also those that wait for others: the proof of each
-    # row of a transcript, and what a topic begins with when the program starts again.
+    # Envelopes as their originators signed them, also waiting ones: the proof of each row of a
+    # transcript, and the beginning of a topic when the program starts again.
     "kept_envelopes",
     metadata,
     Column("originator_id", BigInteger, primary_key=True),
@@ -309,16 +308,16 @@ kept_envelopes: Final = Table(
 )
 
 breaches: Final = Table(
-    # Rules that nodes broke, each once, before anybody is told.
+    # Rules that nodes broke, each stored once, before a report is sent.
     "breaches",
     metadata,
     Column("id", LargeBinary, primary_key=True),
     Column("node_id", BigInteger, nullable=False),
-    # Its number in XIP-49 §3.2.7; null where it has none.
+    # The type's number in XIP-49 §3.2.7; null without a type.
     Column("misbehavior", Integer),
     # Words for people.
     Column("reason", String, nullable=False),
-    # An UnsignedMisbehaviorReport; null where there is none to make.
+    # An UnsignedMisbehaviorReport; null without a type.
     Column("report", LargeBinary),
     Column("seen_ns", BigInteger, nullable=False),
     # How many nodes took the report.

@@ -1,10 +1,10 @@
 """Seals the secret columns of the database with a key that a password opens.
 
-The password makes a key by scrypt, which opens the database's own key; that one seals the values.
-So a password is changed without touching a row. Each value is sealed by XChaCha20-Poly1305, whose
-nonces of 24 bytes may be drawn at random, and is bound to its table, column and row: a value that
-somebody moves to another row does not open there. A whole older copy of a row does: whoever can
-write to the file may set it back, and is not kept from it.
+scrypt derives a key from the password; this key opens the database's key, which seals the values.
+So a change of password touches no row. XChaCha20-Poly1305 seals each value, with random nonces of
+24 bytes, and binds the value to its table, column and row: a value that is moved to another row
+does not open there. An older copy of a whole row does open: the seal does not prevent that a writer
+of the file sets a row back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PARALLEL: Final = 1
 SCRYPT_COST: Final = 2**15
 """scrypt's N: 32 MB of memory and about 0.1 s for each guess."""
 _MOST_COST: Final = 2**20
-"""A stored cost above it is no cost of ours: it would take the memory of the machine."""
+"""The highest accepted cost: a forged higher cost would take the machine's memory."""
 
 
 class WrongPassword(ConfigurationError):
@@ -37,12 +37,12 @@ class WrongPassword(ConfigurationError):
 
 
 class DamagedValue(StoreError):
-    """A sealed value was changed, or stands in another row than the one it was sealed for."""
+    """A sealed value was changed, or is in another row than the one it was sealed for."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keyring:
-    """The database's key, as it is stored."""
+    """The database's key, as stored."""
 
     salt: bytes
     """16 bytes."""
@@ -69,7 +69,7 @@ class Seal:
     def opened(self, sealed: bytes, column: str, row: bytes) -> bytes:
         """Return the value that was sealed for this column and row.
 
-        Raises DamagedValue where it was changed, or sealed for another place.
+        Raises DamagedValue where the value was changed, or sealed for another place.
         """
         nonce, rest = sealed[:_NONCE_LENGTH], sealed[_NONCE_LENGTH:]
         try:
@@ -89,9 +89,9 @@ def new_keyring(password: str, cost: int = SCRYPT_COST) -> tuple[Keyring, Seal]:
 
 
 def open_keyring(keyring: Keyring, password: str) -> Seal:
-    """Return the seal of a database's key. Raises WrongPassword where that does not open.
+    """Return the seal of a database's key. Raises WrongPassword where the key does not open.
 
-    A keyring that was changed cannot be told from a wrong password.
+    A changed keyring looks like a wrong password.
     """
     if not 1 < keyring.cost <= _MOST_COST or keyring.cost & (keyring.cost - 1):
         expected = f"a power of 2 of up to {_MOST_COST}"
@@ -105,7 +105,7 @@ def open_keyring(keyring: Keyring, password: str) -> Seal:
 
 
 def _password_seal(password: str, salt: bytes, cost: int) -> Seal:
-    # The library takes bytes as well as text, and its stubs know text alone.
+    # The library also takes bytes, but its stubs know only text.
     key: Any = scrypt(password, cast(str, salt), KEY_LENGTH, cost, _BLOCK_SIZE, _PARALLEL)
     return Seal(key)
 

@@ -24,8 +24,8 @@ from chainkit_client.storage.sealing import (
 class Store:
     """An opened database; threads and processes may use one file at the same time.
 
-    Each transaction is ``reading`` or ``writing``: functions of the rooms take its connection, so
-    that state, rows and cursors move together or not at all.
+    Each transaction is ``reading`` or ``writing``: functions of other packages take its connection,
+    so that state, rows and cursors move together or not at all.
     """
 
     def __init__(self, database: Database, seal: Seal) -> None:
@@ -36,10 +36,10 @@ class Store:
 
     @classmethod
     def open(cls, path: Path, password: str, cost: int = SCRYPT_COST) -> Self:
-        """Open a client's database, or make it where there is none.
+        """Open a client's database, or make one where there is none.
 
-        ``cost`` is scrypt's, of a new one. Raises WrongPassword, and StoreError where the file is
-        no client's database, is of a newer version, or cannot be opened.
+        ``cost`` is scrypt's N for a new database. Raises WrongPassword, and StoreError where the
+        file is no client's database, is of a newer version, or cannot be opened.
         """
         subject = f"database {path}"
         if not path.parent.is_dir():
@@ -65,7 +65,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """Run a transaction that sees one state of the database, whatever others write.
+        """Run a transaction that sees one state of the database, whatever other processes write.
 
         Raises StoreUnavailable where waiting may help, StoreError for the rest.
         """
@@ -82,11 +82,11 @@ class Store:
             yield connection
 
     def forget_deleted(self) -> None:
-        """Let the database's log give up what was deleted, as far as nobody reads it."""
+        """Let SQLite's log drop deleted rows that nobody reads."""
         self._database.forget_deleted()
 
     def close(self) -> None:
-        """Give all connections back."""
+        """Close all connections."""
         self._database.close()
 
 

@@ -21,7 +21,7 @@ from prometheus_client import (
 
 from chainkit.service.monitor_server import Answer
 from chainkit.service.refusals import Refusal
-from chainkit_gateway.payer_account import Tended
+from chainkit_gateway.payer_account import PendingOutcome
 from chainkit_gateway.types import Publication, Publishes
 
 ALIVE_SECONDS: Final = 15.0
@@ -72,12 +72,12 @@ class GatewayMonitor:
         """Record that the event loop runs."""
         self._beat = self._clock()
 
-    def tended(self, tended: Tended, balance: int) -> None:
+    def observe_account(self, outcome: PendingOutcome, balance: int) -> None:
         """Record an answer of the chain, and the account's wei."""
         self._answered = self._clock()
         self._balance.set(balance)
-        self._waiting.set(tended.waiting)
-        self._oldest.set(tended.oldest_seconds)
+        self._waiting.set(outcome.waiting)
+        self._oldest.set(outcome.oldest_seconds)
 
     def count(self, publication: Publication, outcome: str) -> None:
         """Count a published or refused envelope."""

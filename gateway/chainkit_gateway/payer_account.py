@@ -73,8 +73,8 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Tended:
-    """The outcome of ``PayerAccount.tend``, in transactions."""
+class PendingOutcome:
+    """The outcome of ``PayerAccount.process_pending``, in transactions."""
 
     resent: int
     replaced: int
@@ -133,7 +133,7 @@ class PayerAccount:
         sent = [each for each in self._journal.transactions_of(digest) if each.nonce == nonce]
         return self._settled(endpoint, sent)
 
-    def tend(self) -> Tended:
+    def process_pending(self) -> PendingOutcome:
         """Resend lost transactions, replace late ones, and write what mined ones cost.
 
         Raises what endpoints raise.
@@ -149,7 +149,7 @@ class PayerAccount:
         for group in _by_nonce(unsettled):
             self._settled(endpoint, group)
         oldest = (self._now_ns() - waiting[0][0].sent_ns) / 10**9 if waiting else 0.0
-        return Tended(resent, replaced, len(waiting), max(0.0, oldest))
+        return PendingOutcome(resent, replaced, len(waiting), max(0.0, oldest))
 
     def depth(self, receipt: Receipt) -> int:
         """Return how many blocks lie on top of a receipt's block. Raises what endpoints raise."""

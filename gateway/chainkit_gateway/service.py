@@ -98,7 +98,7 @@ def _watched(gateway: Gateway) -> MonitorServer | None:
 def _chores(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield the periodic tasks of the service."""
     yield _repeat(_BEAT_SECONDS, lambda: _beat(gateway.monitor))
-    yield _repeat(_LOOK_SECONDS, lambda: _tend(gateway.account, gateway.monitor))
+    yield _repeat(_LOOK_SECONDS, lambda: _process_pending(gateway.account, gateway.monitor))
     if gateway.registry is not None:
         yield _repeat(gateway.registry_seconds, gateway.registry.refresh)
 
@@ -118,18 +118,18 @@ async def _beat(monitor: GatewayMonitor) -> None:
     monitor.beat()
 
 
-async def _tend(account: PayerAccount, monitor: GatewayMonitor) -> None:
+async def _process_pending(account: PayerAccount, monitor: GatewayMonitor) -> None:
     try:
-        tended = await asyncio.to_thread(account.tend)
-        monitor.tended(tended, await asyncio.to_thread(account.balance))
+        outcome = await asyncio.to_thread(account.process_pending)
+        monitor.observe_account(outcome, await asyncio.to_thread(account.balance))
     except (ChainError, StoreError) as error:
         text = f"chain: retrying: {error}"
         log_event(LogEvent("chain_failed", text, level=logging.WARNING))
         return
-    if count := tended.resent:
+    if count := outcome.resent:
         text = f"{counted(count, 'transaction')} sent again that the chain did not know"
         log_event(LogEvent("transactions_resent", text, {"transactions": count}))
-    if count := tended.replaced:
+    if count := outcome.replaced:
         text = f"{counted(count, 'transaction')} replaced with higher fees"
         log_event(LogEvent("transactions_replaced", text, {"transactions": count}))
 

@@ -18,7 +18,7 @@ from chainkit.errors import (
 from chainkit.service.refusals import InvalidRequest, NotNow, Overloaded
 from chainkit_gateway.chain_publisher import ChainPublisher
 from chainkit_gateway.journal import Journal
-from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, Tended, raised
+from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, PendingOutcome, raised
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
 from support import publishes
@@ -230,25 +230,27 @@ def test_publish__more_than_it_may_cost__is_not_sent(world: World) -> None:
     assert world.chain.sent == []
 
 
-def test_tend__reorg_dropped_it__sends_it_again_before_later_ones(world: World) -> None:
+def test_process_pending__reorg_dropped_it__sends_it_again_before_later_ones(world: World) -> None:
     first = world.publisher.publish(COMMIT)
     world.chain.reorg()
 
-    assert world.account.tend() == Tended(resent=1, replaced=0, waiting=1, oldest_seconds=0)
+    assert world.account.process_pending() == PendingOutcome(
+        resent=1, replaced=0, waiting=1, oldest_seconds=0
+    )
     second = world.publisher.publish(UPDATE)
 
     assert world.chain.sent == [first.transaction_hash] * 2 + [second.transaction_hash]
     assert world.publisher.publish(COMMIT).transaction_hash == first.transaction_hash
 
 
-def test_tend__not_mined_in_time__is_replaced_with_higher_fees(world: World) -> None:
+def test_process_pending__not_mined_in_time__is_replaced_with_higher_fees(world: World) -> None:
     world.send()
     [first] = world.chain.waiting.values()
     world.now_ns += LATER - 1
-    assert world.account.tend().replaced == 0
+    assert world.account.process_pending().replaced == 0
     world.now_ns += 1
 
-    assert world.account.tend() == Tended(
+    assert world.account.process_pending() == PendingOutcome(
         resent=0, replaced=1, waiting=1, oldest_seconds=REPLACE_SECONDS
     )
 
@@ -257,15 +259,15 @@ def test_tend__not_mined_in_time__is_replaced_with_higher_fees(world: World) -> 
     assert fees_of(second) == tuple(raised(fee) for fee in fees_of(first))
     assert all(8 * new >= 9 * old for new, old in zip(fees_of(second), fees_of(first), strict=True))
     # A replacement is new: it is not late at once.
-    assert world.account.tend().replaced == 0
+    assert world.account.process_pending().replaced == 0
 
 
-def test_tend__fees_have_risen_more__takes_todays(world: World) -> None:
+def test_process_pending__fees_have_risen_more__takes_todays(world: World) -> None:
     world.send()
     world.now_ns += LATER
     world.chain.tip, world.chain.base_fee = 5 * GWEI, 20 * GWEI
 
-    world.account.tend()
+    world.account.process_pending()
 
     assert fees_of(world.chain.waiting[world.chain.sent[-1]]) == (5 * GWEI, 45 * GWEI)
 
@@ -274,7 +276,7 @@ def test_tend__fees_have_risen_more__takes_todays(world: World) -> None:
 def test_publish__replaced__either_ones_receipt_counts(world: World, mined: int) -> None:
     world.send()
     world.now_ns += LATER
-    world.account.tend()
+    world.account.process_pending()
     world.restart()
     world.chain.mine(world.chain.sent[mined])
 
@@ -284,7 +286,9 @@ def test_publish__replaced__either_ones_receipt_counts(world: World, mined: int)
     assert paid == [mined == 0, mined == 1]
 
 
-def test_tend__killed_before_the_replacement_was_sent__still_publishes_once(world: World) -> None:
+def test_process_pending__killed_before_the_replacement_was_sent__still_publishes_once(
+    world: World,
+) -> None:
     def die(_: bytes) -> None:
         raise KeyboardInterrupt
 
@@ -292,7 +296,7 @@ def test_tend__killed_before_the_replacement_was_sent__still_publishes_once(worl
     world.now_ns += LATER
     world.chain.on_send = die
     with pytest.raises(KeyboardInterrupt):
-        world.account.tend()
+        world.account.process_pending()
     world.chain.on_send = lambda _: None
     world.restart()
     assert len(world.journal.transactions_from(0)) == 2
@@ -302,7 +306,7 @@ def test_tend__killed_before_the_replacement_was_sent__still_publishes_once(worl
     assert len(world.chain.blocks) == 1
 
 
-def test_tend__replacement_is_refused__keeps_waiting_for_the_first(world: World) -> None:
+def test_process_pending__replacement_is_refused__keeps_waiting_for_the_first(world: World) -> None:
     def refuse(_: bytes) -> None:
         raise RefusedRequest("chain", "a result", "replacement transaction underpriced")
 
@@ -310,37 +314,37 @@ def test_tend__replacement_is_refused__keeps_waiting_for_the_first(world: World)
     world.now_ns += LATER
     world.chain.on_send = refuse
 
-    assert world.account.tend().replaced == 0
+    assert world.account.process_pending().replaced == 0
     assert len(world.journal.transactions_from(0)) == 1
 
 
-def test_tend__replacement_would_cost_too_much__leaves_the_first(world: World) -> None:
+def test_process_pending__replacement_would_cost_too_much__leaves_the_first(world: World) -> None:
     world.send()
     world.now_ns += LATER
     world.chain.base_fee = 10**15
 
-    assert world.account.tend() == Tended(
+    assert world.account.process_pending() == PendingOutcome(
         resent=0, replaced=0, waiting=1, oldest_seconds=REPLACE_SECONDS
     )
 
 
-def test_tend__nobody_waited_for_the_receipt__writes_what_was_paid(world: World) -> None:
+def test_process_pending__nobody_waited_for_the_receipt__writes_what_was_paid(world: World) -> None:
     world.send()
     world.chain.mine()
 
-    assert world.account.tend() == Tended(0, 0, 0)
+    assert world.account.process_pending() == PendingOutcome(0, 0, 0)
 
     [sent] = world.journal.transactions_from(0)
     assert sent.settlement is not None
     assert sent.settlement.cost == 50_000 * 3 * GWEI
 
 
-def test_tend__reorg_mined_it_elsewhere__writes_the_new_block(world: World) -> None:
+def test_process_pending__reorg_mined_it_elsewhere__writes_the_new_block(world: World) -> None:
     world.publisher.publish(COMMIT)
     world.chain.reorg(is_dropped=False)
     world.chain.mine()
 
-    world.account.tend()
+    world.account.process_pending()
 
     [sent] = world.journal.transactions_from(0)
     assert sent.settlement is not None

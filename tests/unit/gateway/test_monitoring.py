@@ -12,7 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chainkit.service.refusals import NotReady, PassedOn, Refusal
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
-from chainkit_gateway.payer_account import Tended
+from chainkit_gateway.payer_account import PendingOutcome
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
 from support import publishes
@@ -86,7 +86,7 @@ def test_metrics__publications__are_counted_by_destination_and_outcome(world: Wo
 
 
 def test_metrics__account__is_told(world: World) -> None:
-    world.monitor.tended(Tended(0, 0, 2, 12.5), 10**18)
+    world.monitor.observe_account(PendingOutcome(0, 0, 2, 12.5), 10**18)
 
     found = world.scrape()
     assert found["balance_wei",] == 10**18
@@ -108,7 +108,7 @@ def test_healthz__event_loop_is_silent__is_not_alive(world: World) -> None:
 def test_readyz__chain_is_silent_or_no_node__is_not_ready(world: World) -> None:
     world.clock.now = 60.1
     assert world.status("/readyz") == 503
-    world.monitor.tended(Tended(0, 0, 0), 1)
+    world.monitor.observe_account(PendingOutcome(0, 0, 0), 1)
     assert world.status("/readyz") == 200
     world.nodes = 0
     assert world.status("/readyz") == 503

@@ -67,7 +67,7 @@ async def serve(gateway: Gateway) -> None:
     }
     server = GrpcServer(Methods(of_callers=methods), {PAYER_API: tuple(methods)})
     watched = _watched(gateway)
-    tasks = [asyncio.create_task(each) for each in _chores(gateway)]
+    tasks = [asyncio.create_task(each) for each in _background_tasks(gateway)]
     try:
         port = await server.start(gateway.address)
         host = gateway.address.rpartition(":")[0]
@@ -95,7 +95,7 @@ def _watched(gateway: Gateway) -> MonitorServer | None:
     return server
 
 
-def _chores(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
+def _background_tasks(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield the periodic tasks of the service."""
     yield _repeat(_BEAT_SECONDS, lambda: _beat(gateway.monitor))
     yield _repeat(_LOOK_SECONDS, lambda: _process_pending(gateway.account, gateway.monitor))
@@ -103,11 +103,11 @@ def _chores(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
         yield _repeat(gateway.registry_seconds, gateway.registry.refresh)
 
 
-async def _repeat(seconds: float, chore: Callable[[], Awaitable[None]]) -> None:
+async def _repeat(seconds: float, task: Callable[[], Awaitable[None]]) -> None:
     while True:
         await asyncio.sleep(seconds)
         try:
-            await chore()
+            await task()
         except Exception as error:
             # The service goes on; the task runs again at its next time.
             text = f"chore: expected its end, got {error!r}"

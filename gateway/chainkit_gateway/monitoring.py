@@ -48,7 +48,7 @@ class GatewayMonitor:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._clock = clock
         self._nodes = nodes
-        self._beat = self._answered = clock()
+        self._heartbeat = self._answered = clock()
         self._registry = registry = CollectorRegistry()
         self._publications = Counter(
             f"{_PREFIX}_publications",
@@ -68,9 +68,9 @@ class GatewayMonitor:
         self._gauge("nodes", "Nodes that are named to clients.").set_function(nodes)
         ProcessCollector(registry=registry)
 
-    def beat(self) -> None:
+    def heartbeat(self) -> None:
         """Record that the event loop runs."""
-        self._beat = self._clock()
+        self._heartbeat = self._clock()
 
     def observe_account(self, outcome: PendingOutcome, balance: int) -> None:
         """Record an answer of the chain, and the account's wei."""
@@ -93,7 +93,7 @@ class GatewayMonitor:
         return Answer(200, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry))
 
     def _healthz(self) -> Answer:
-        loop = _age("event_loop_age", self._clock() - self._beat, ALIVE_SECONDS)
+        loop = _age("event_loop_age", self._clock() - self._heartbeat, ALIVE_SECONDS)
         return Answer.of_json(_all_ok(loop), {"alive": _all_ok(loop), "checks": loop})
 
     def _readyz(self) -> Answer:

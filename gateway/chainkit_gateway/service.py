@@ -25,7 +25,7 @@ from chainkit_gateway.registry import RegistryWatch
 
 _GRACE_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 5.0
-_BEAT_SECONDS: Final = 1.0
+_HEARTBEAT_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _watched(gateway: Gateway) -> MonitorServer | None:
 
 def _background_tasks(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield the periodic tasks of the service."""
-    yield _repeat(_BEAT_SECONDS, lambda: _beat(gateway.monitor))
+    yield _repeat(_HEARTBEAT_SECONDS, lambda: _heartbeat(gateway.monitor))
     yield _repeat(_LOOK_SECONDS, lambda: _process_pending(gateway.account, gateway.monitor))
     if gateway.registry is not None:
         yield _repeat(gateway.registry_seconds, gateway.registry.refresh)
@@ -114,8 +114,8 @@ async def _repeat(seconds: float, task: Callable[[], Awaitable[None]]) -> None:
             log_event(LogEvent("chore_failed", text, level=logging.ERROR))
 
 
-async def _beat(monitor: GatewayMonitor) -> None:
-    monitor.beat()
+async def _heartbeat(monitor: GatewayMonitor) -> None:
+    monitor.heartbeat()
 
 
 async def _process_pending(account: PayerAccount, monitor: GatewayMonitor) -> None:

@@ -101,7 +101,7 @@ def test_healthz__event_loop_is_silent__is_not_alive(world: World) -> None:
     assert world.status("/healthz") == 200
     world.clock.now = 15.1
     assert world.status("/healthz") == 503
-    world.monitor.beat()
+    world.monitor.heartbeat()
     assert world.status("/healthz") == 200
 
 

@@ -17,7 +17,7 @@ from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.text.counting import counted
 from chainkit_gateway.clients import Clients
-from chainkit_gateway.desk import ClientDesk
+from chainkit_gateway.handlers import PayerHandlers
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
 from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer, Publisher
@@ -56,14 +56,14 @@ async def serve(gateway: Gateway) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
-    desk = ClientDesk(
+    handlers = PayerHandlers(
         gateway.nodes,
         CountedPublisher(Publisher(gateway.payer), gateway.monitor),
         gateway.clients,
     )
     methods = {
-        "GetNodes": desk.get_nodes,
-        "PublishClientEnvelopes": desk.publish_client_envelopes,
+        "GetNodes": handlers.get_nodes,
+        "PublishClientEnvelopes": handlers.publish_client_envelopes,
     }
     server = GrpcServer(Methods(of_callers=methods), {PAYER_API: tuple(methods)})
     watched = _watched(gateway)

@@ -13,7 +13,7 @@ from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_server import Caller
 from chainkit.service.refusals import InvalidRequest, Overloaded, Refusal, Unauthenticated
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
-from chainkit_gateway.desk import MOST_ENVELOPES, ClientDesk
+from chainkit_gateway.handlers import MOST_ENVELOPES, PayerHandlers
 from chainkit_gateway.types import Publication
 from support import publishes
 from support.gateway.fake_nodes import FakeNode, FakeNodes
@@ -33,52 +33,52 @@ class FakePublisher:
         return b"of " + publication.digest
 
 
-class Desk:
+class World:
     def __init__(self, folder: Path, limits: RateLimits) -> None:
         path = folder / "tokens"
         path.write_text(f"ann {TOKEN}\n")
         self.publisher = FakePublisher()
         clients = Clients(Tokens.read(path), limits, lambda: 0.0)
-        self.desk = ClientDesk(FakeNodes(FakeNode(100)), self.publisher, clients)
+        self.handlers = PayerHandlers(FakeNodes(FakeNode(100)), self.publisher, clients)
 
     def publish(self, *envelopes: bytes, caller: Caller = ANN) -> list[bytes]:
         request = PublishClientEnvelopesRequest(envelopes=envelopes).SerializeToString()
-        answer = asyncio.run(self.desk.publish_client_envelopes(request, caller))
+        answer = asyncio.run(self.handlers.publish_client_envelopes(request, caller))
         return list(Envelopes.FromString(answer).envelopes)
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Desk:
-    return Desk(tmp_path, RateLimits(1, 2))
+def world(tmp_path: Path) -> World:
+    return World(tmp_path, RateLimits(1, 2))
 
 
-def test_publish__known_client__is_answered_in_order_and_named(desk: Desk) -> None:
-    answers = desk.publish(WELCOME, publishes.commit())
+def test_publish__known_client__is_answered_in_order_and_named(world: World) -> None:
+    answers = world.publish(WELCOME, publishes.commit())
 
-    assert [each.client for each in desk.publisher.published] == ["ann", "ann"]
-    assert answers == [b"of " + each.digest for each in desk.publisher.published]
-
-
-@pytest.mark.conforms("N1")
-def test_publish__stranger__is_refused_before_anything_is_read(desk: Desk) -> None:
-    with pytest.raises(Unauthenticated):
-        desk.publish(WELCOME, caller=STRANGER)
-    with pytest.raises(Unauthenticated):
-        asyncio.run(desk.desk.publish_client_envelopes(b"\xff", STRANGER))
-    with pytest.raises(Unauthenticated):
-        asyncio.run(desk.desk.get_nodes(b"", STRANGER))
-
-    assert desk.publisher.published == []
+    assert [each.client for each in world.publisher.published] == ["ann", "ann"]
+    assert answers == [b"of " + each.digest for each in world.publisher.published]
 
 
 @pytest.mark.conforms("N1")
-def test_publish__above_the_rate__publishes_none_of_the_request(desk: Desk) -> None:
-    desk.publish(WELCOME)
+def test_publish__stranger__is_refused_before_anything_is_read(world: World) -> None:
+    with pytest.raises(Unauthenticated):
+        world.publish(WELCOME, caller=STRANGER)
+    with pytest.raises(Unauthenticated):
+        asyncio.run(world.handlers.publish_client_envelopes(b"\xff", STRANGER))
+    with pytest.raises(Unauthenticated):
+        asyncio.run(world.handlers.get_nodes(b"", STRANGER))
+
+    assert world.publisher.published == []
+
+
+@pytest.mark.conforms("N1")
+def test_publish__above_the_rate__publishes_none_of_the_request(world: World) -> None:
+    world.publish(WELCOME)
 
     with pytest.raises(Overloaded, match=r"again in 1.0 s"):
-        desk.publish(WELCOME, WELCOME)
+        world.publish(WELCOME, WELCOME)
 
-    assert len(desk.publisher.published) == 1
+    assert len(world.publisher.published) == 1
 
 
 @pytest.mark.parametrize(
@@ -92,21 +92,21 @@ def test_publish__above_the_rate__publishes_none_of_the_request(desk: Desk) -> N
 def test_publish__one_breaks_a_rule__publishes_none(
     tmp_path: Path, envelopes: list[bytes], words: str
 ) -> None:
-    desk = Desk(tmp_path, RateLimits())
+    world = World(tmp_path, RateLimits())
 
     with pytest.raises(InvalidRequest, match=words):
-        desk.publish(*envelopes)
+        world.publish(*envelopes)
 
-    assert desk.publisher.published == []
+    assert world.publisher.published == []
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05abc"])
-def test_publish__not_a_request__is_a_typed_refusal(desk: Desk, data: bytes) -> None:
+def test_publish__not_a_request__is_a_typed_refusal(world: World, data: bytes) -> None:
     with pytest.raises(Refusal, match="expected a PublishClientEnvelopesRequest"):
-        asyncio.run(desk.desk.publish_client_envelopes(data, ANN))
+        asyncio.run(world.handlers.publish_client_envelopes(data, ANN))
 
 
-def test_get_nodes__known_client__names_them(desk: Desk) -> None:
-    answer: Any = asyncio.run(desk.desk.get_nodes(b"", ANN))
+def test_get_nodes__known_client__names_them(world: World) -> None:
+    answer: Any = asyncio.run(world.handlers.get_nodes(b"", ANN))
 
     assert dict(GetNodesResponse.FromString(answer).nodes) == {100: "http://node-100"}

@@ -24,7 +24,7 @@ MOST_ENVELOPES: Final = 1000
 """Envelopes of one request."""
 
 
-class ClientDesk:
+class PayerHandlers:
     """Answers known clients, within the clients' limits."""
 
     def __init__(self, nodes: NodeList, publisher: Publishes, clients: Clients) -> None:

@@ -35,7 +35,7 @@ MOST_CHAIN_PAYLOADS: Final = 100
 JudgeByChain = Callable[[int, bytes], Awaitable[Verdict]]
 """Returns whether a node vouched for a payload that the chain lacks; raises ChainError."""
 
-Told = Callable[[str], None]
+ReportStage = Callable[[str], None]
 """Gets a line for each stage."""
 
 
@@ -73,28 +73,30 @@ class Checker:
         self._judge_by_chain = judge_by_chain
         self._settle_seconds = settle_seconds
 
-    async def check(self, latest: int, told: Told = lambda stage: None) -> list[NodeCheck]:
+    async def check(
+        self, latest: int, report_stage: ReportStage = lambda stage: None
+    ) -> list[NodeCheck]:
         """Compare the latest ids of each log at all nodes.
 
         The outcome also has nodes that were not asked, where other nodes' answers have evidence
         against them. Raises ChainError where the chain does not answer.
         """
-        told(f"asking {len(self._askers)} nodes for the ends of their logs")
+        report_stage(f"asking {len(self._askers)} nodes for the ends of their logs")
         answers = await self._find_ends(self._askers, {})
         after = self._beginnings(answers, latest)
-        told("reading the logs")
+        report_stage("reading the logs")
         await self._read(after, latest, answers)
         # Several nodes may answer the same evidence: each breach is judged once.
         breaches = [breach for each in answers for breach in each.breaches]
         findings = [finding for each in answers for finding in each.findings]
         for originator_id, logs in _by_originator(answers).items():
             if originator_id in self._keys.chain_ids:
-                told(f"comparing payloads of originator {originator_id} with the chain")
+                report_stage(f"comparing payloads of originator {originator_id} with the chain")
                 findings += await self._chain_findings(logs)
             else:
                 breaches += find_equivocations(logs)
                 breaches += self._own_gaps(logs)
-        lasting = await self._find_lasting(answers, after, latest, told)
+        lasting = await self._find_lasting(answers, after, latest, report_stage)
         breaches += lasting.breaches
         findings += lasting.findings
         now_ns = self._now_ns()
@@ -150,13 +152,17 @@ class Checker:
         return [breach for log in own for breach in find_own_gaps(log, self._now_ns())]
 
     async def _find_lasting(
-        self, answers: Sequence[NodeAnswers], after: Mapping[int, int], latest: int, told: Told
+        self,
+        answers: Sequence[NodeAnswers],
+        after: Mapping[int, int],
+        latest: int,
+        report_stage: ReportStage,
     ) -> _Lasting:
         """Return the omissions that are still there after SETTLE_SECONDS."""
         first = self._left_out(answers)
         if not first and not _dangling(answers, answers):
             return _Lasting([], [])
-        told(f"waiting {self._settle_seconds:g} s: nodes may be repairing what they lack")
+        report_stage(f"waiting {self._settle_seconds:g} s: nodes may be repairing what they lack")
         await asyncio.sleep(self._settle_seconds)
         # A node that failed is not asked again.
         willing = [each.node_id for each in answers if each.error is None]

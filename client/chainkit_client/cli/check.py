@@ -189,7 +189,7 @@ class _Looks:
             NodeAsker(each, keys, time.time_ns, self._patience_seconds) for each in self._nodes
         ]
         checker = Checker(askers, keys, time.time_ns, judge)
-        checked = await checker.check(self._latest, self._tell_stage)
+        checked = await checker.check(self._latest, self._print_stage)
         checks = {each.node_id: each for each in checked}
         await asyncio.to_thread(check_unchanged, self._chain.endpoint, block)
         for node_id in sorted(by_id.keys() - checks.keys()):
@@ -199,7 +199,7 @@ class _Looks:
             checks[node_id] = NodeCheck(node_id, why, (), 0, {}, found)
         return (checks[each] for each in sorted(checks))
 
-    def _tell_stage(self, stage: str) -> None:
+    def _print_stage(self, stage: str) -> None:
         if not self._output.as_json and sys.stderr.isatty():
             click.echo(f"{stage} …", err=True)
 

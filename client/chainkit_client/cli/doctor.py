@@ -69,12 +69,12 @@ def doctor_command(home: Home, as_json: bool) -> int:
 
 def lines(looked: list[Looked]) -> list[str]:
     """Return the checks as lines for people, with advice below each broken part."""
-    told = []
+    shown = []
     for each in looked:
-        told.append(f"{'ok' if each.works else 'WRONG':<7}{each.name:<11}{one_line(each.found)}")
+        shown.append(f"{'ok' if each.works else 'WRONG':<7}{each.name:<11}{one_line(each.found)}")
         if each.advice:
-            told.append(f"{'':<18}-> {each.advice}")
-    return told
+            shown.append(f"{'':<18}-> {each.advice}")
+    return shown
 
 
 async def look(home: Home) -> list[Looked]:
@@ -132,8 +132,8 @@ def _look_at_store(looked: list[Looked], store: Store) -> None:
         with store.reading() as connection:
             breaches = len(read_breaches(connection))
         _tried(looked, "inbox", lambda: _inbox(store), "`chainkit client init` again")
-        told = f"{breaches} broken rules kept"
-        looked.append(Looked("evidence", True, told if breaches else "no node broke a rule"))
+        found = f"{breaches} broken rules kept"
+        looked.append(Looked("evidence", True, found if breaches else "no node broke a rule"))
     finally:
         store.close()
 
@@ -172,8 +172,8 @@ async def _look_at_nodes(looked: list[Looked], chain: Chain) -> None:
         looked.append(Looked("registry", False, str(error), "wait for its owner to enable a node"))
         return
     enabled = [each for each in nodes if each.is_enabled]
-    told = f"{len(enabled)} of {len(nodes)} nodes enabled at block {block.number}"
-    looked.append(Looked("registry", True, told))
+    found = f"{len(enabled)} of {len(nodes)} nodes enabled at block {block.number}"
+    looked.append(Looked("registry", True, found))
     for each in enabled:
         entry = NodeEntry(each.http_address, each.signing_key)
         advice = "others are asked in its place; tell its operator"

@@ -146,8 +146,8 @@ def _build_message(
                 session.connection, intent.message_id, DeliveryStatus.PUBLISHED, session.epoch
             )
         return None
-    told = tuple(each.authenticator for each in session.recent()[:MOST_HISTORY])
-    plaintext = Plaintext(arguments.sent_at_ns, session.epoch, told, arguments.content)
+    authenticators = tuple(each.authenticator for each in session.recent()[:MOST_HISTORY])
+    plaintext = Plaintext(arguments.sent_at_ns, session.epoch, authenticators, arguments.content)
     encrypted = session.tools.engine.encrypt(
         session.state, plaintext.encoded(), keccak256(authenticated_data)
     )

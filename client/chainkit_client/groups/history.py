@@ -24,7 +24,7 @@ _LAST: Final = (
     .limit(bindparam("most"))
 )
 _READ: Final = select(_STATES.c.state).where(
-    _STATES.c.group_id == bindparam("group"), _STATES.c.authenticator == bindparam("told")
+    _STATES.c.group_id == bindparam("group"), _STATES.c.authenticator == bindparam("authenticator")
 )
 _STATE: Final = "group_states.state"
 
@@ -130,7 +130,7 @@ def read_state(
     connection: Connection, seal: Seal, group_id: bytes, authenticator: bytes
 ) -> bytes | None:
     """Return the newest state of an epoch, on any branch, None where no state is stored."""
-    sealed = connection.scalar(_READ, {"group": group_id, "told": authenticator})
+    sealed = connection.scalar(_READ, {"group": group_id, "authenticator": authenticator})
     return None if sealed is None else seal.opened(sealed, _STATE, group_id + authenticator)
 
 

@@ -54,7 +54,7 @@ class Conversation:
     def _facts(self) -> list[str]:
         [group] = [each for each in self.messenger.groups() if each.id == self.group_id]
         facts = [
-            f"group {short(group.id)}: {pages.standing(group)}",
+            f"group {short(group.id)}: {pages.membership(group)}",
             "no epoch yet" if group.epoch is None else f"epoch {group.epoch}",
         ]
         if group.epoch is not None:

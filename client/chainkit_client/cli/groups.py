@@ -124,7 +124,7 @@ async def show_group(messenger: Messenger, group_text: str, as_json: bool) -> in
         echo_json(content | {"members": pages.members_as_json(members, impostors)})
     else:
         echo_fact("group", found.id.hex())
-        echo_fact("you", pages.standing(found))
+        echo_fact("you", pages.membership(found))
         echo_fact("epoch", "none yet" if found.epoch is None else str(found.epoch))
         echo_fact("waits", str(waiting))
         own = messenger.inbox_id.hex()

@@ -99,14 +99,14 @@ def groups_lines(groups: Sequence[Group], waiting: Mapping[bytes, int]) -> list[
             time_of(each.created_at_ns),
             "-" if each.epoch is None else str(each.epoch),
             str(waiting[each.id]),
-            standing(each),
+            membership(each),
         )
         for each in groups
     ]
     return columns(("group", "since", "epoch", "waits", "you"), rows)
 
 
-def standing(group: Group) -> str:
+def membership(group: Group) -> str:
     """Return the user's membership of a group in a few words."""
     if group.membership is MembershipState.REJECTED:
         return "rejected"

@@ -58,10 +58,8 @@ def _receive_own(session: Session, payload: Payload, attempt: Attempt) -> Outcom
     """Record that an own message is on the network."""
     intent = rows.read_intent(session.connection, session.tools.seal, attempt.intent_id)
     assert intent is not None
-    standing = history.read_epochs(
-        session.connection, session.group_id, up_to=attempt.epoch, most=1
-    )
-    is_same = bool(standing) and standing[0].authenticator == attempt.authenticator
+    epochs = history.read_epochs(session.connection, session.group_id, up_to=attempt.epoch, most=1)
+    is_same = bool(epochs) and epochs[0].authenticator == attempt.authenticator
     if not is_same or is_too_old(attempt.epoch, session.epoch, PAST_EPOCHS):
         if intent.payload_hash == attempt.payload_hash and intent.state in sources(
             Event.EPOCH_OVER

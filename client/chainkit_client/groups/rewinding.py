@@ -72,8 +72,8 @@ def finalize(session: Session, sequence_id: int) -> bool:
     final = history.final_epoch(connection, group_id, sequence_id)
     if final is None or session.current is None:
         return False
-    standing = [each.authenticator for each in history.read_epochs(connection, group_id)]
-    is_deleted = history.forget_states(connection, group_id, final, standing)
+    current = [each.authenticator for each in history.read_epochs(connection, group_id)]
+    is_deleted = history.forget_states(connection, group_id, final, current)
     rows.forget_final(connection, group_id, final)
     if not session.is_member and session.epoch <= final:
         _end_intents(session)

@@ -18,7 +18,7 @@ from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
 from chainkit.evidence.judgement import EnvelopeJudge, Find
 from chainkit.evidence.verdict import Verdict
 from chainkit.types import BlockHeader, BlockReference, Node
-from chainkit_client.network.standing import Found, Standing
+from chainkit_client.network.chain_status import ChainStatus, Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +61,8 @@ class Chain:
 
         verdict = self._judge(node, block, known, envelope)
         if verdict is Verdict.REFUTED and mined is not None:
-            return Found(Standing.CONFIRMED, mined.receipt.block.reference)
-        return Found(Standing.FALSE if verdict is Verdict.PROVED else Standing.ABSENT)
+            return Found(ChainStatus.CONFIRMED, mined.receipt.block.reference)
+        return Found(ChainStatus.FALSE if verdict is Verdict.PROVED else ChainStatus.ABSENT)
 
     def still_there(self, blocks: Iterable[BlockReference]) -> frozenset[BlockReference]:
         """Return which of some blocks the chain has now, by one batch of requests.

@@ -17,13 +17,13 @@ from chainkit.types import BlockReference
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.network import sync_machine
+from chainkit_client.network.chain_status import ChainStatus
 from chainkit_client.network.session import NetworkSession
-from chainkit_client.network.standing import Standing
 from chainkit_client.network.sync_machine import (
     MOST_READS,
+    ConfirmedPayload,
     Event,
     LookedUp,
-    Stands,
     Step,
     SyncState,
     transition,
@@ -122,15 +122,15 @@ class GroupSync:
 
     async def _check(self) -> Event:
         """Look up payloads that are not final; the group goes back where the chain lost one."""
-        there = await self._still_there(self._state.standing.values())
+        there = await self._still_there(self._state.confirmed.values())
         looked: list[LookedUp] = []
         try:
-            for each in self._state.standing.values():
+            for each in self._state.confirmed.values():
                 if each.block not in there:
                     looked.append((each.envelope, await self._session.find(each.envelope)))
         finally:
             self._state = sync_machine.looked_up(self._state, looked)
-        gone = [each for each, found in looked if found.standing is not Standing.CONFIRMED]
+        gone = [each for each, found in looked if found.status is not ChainStatus.CONFIRMED]
         if not gone:
             return Event.UNCHANGED if await self._have_applied() else Event.LEFT
         payloads = list(map(Payload.of, gone))
@@ -141,9 +141,9 @@ class GroupSync:
     async def _look_up_doubted(self) -> Event:
         confirmed = {
             digest
-            for digest, (envelope, standing) in self._state.doubted.items()
-            if standing is Standing.ABSENT
-            and (await self._session.find(envelope)).standing is Standing.CONFIRMED
+            for digest, (envelope, status) in self._state.doubted.items()
+            if status is ChainStatus.ABSENT
+            and (await self._session.find(envelope)).status is ChainStatus.CONFIRMED
         }
         self._state = sync_machine.trusting(self._state, confirmed)
         return Event.CONFIRMED if confirmed else Event.UNCHANGED
@@ -171,7 +171,7 @@ class GroupSync:
         try:
             for conflict in self._state.conflicts:
                 found = await self._session.find(conflict.served)
-                if found.standing is Standing.CONFIRMED:
+                if found.status is ChainStatus.CONFIRMED:
                     confirmed.append(conflict.served)
                 else:
                     lacking.append((conflict.served, found))
@@ -185,7 +185,7 @@ class GroupSync:
         looked: list[LookedUp] = []
         count = 0
         try:
-            while count < len(self._state.pending) and await self._stands(
+            while count < len(self._state.pending) and await self._is_confirmed(
                 self._state.pending[count].envelope, looked
             ):
                 count += 1
@@ -194,9 +194,9 @@ class GroupSync:
         self._state = sync_machine.confirmed(self._state, count)
         return Event.LOOKED_UP
 
-    async def _stands(self, envelope: VerifiedEnvelope, looked: list[LookedUp]) -> bool:
+    async def _is_confirmed(self, envelope: VerifiedEnvelope, looked: list[LookedUp]) -> bool:
         """Return whether an envelope is a node's or on the chain; add look-ups to ``looked``."""
-        known = self._state.standing.get(envelope.place)
+        known = self._state.confirmed.get(envelope.place)
         is_known = known is not None and known.envelope.digest == envelope.digest
         if envelope.transaction_hash is None or is_known:
             return True
@@ -204,7 +204,7 @@ class GroupSync:
             return True
         found = await self._session.find(envelope)
         looked.append((envelope, found))
-        return found.standing is Standing.CONFIRMED
+        return found.status is ChainStatus.CONFIRMED
 
     async def _was_final(self, envelope: VerifiedEnvelope) -> bool:
         """Return whether the group has applied exactly this envelope, and it is final."""
@@ -231,7 +231,7 @@ class GroupSync:
         return await asyncio.to_thread(self._groups.have_applied, given)
 
     async def _finalize(self) -> Event:
-        if self._state.standing:
+        if self._state.confirmed:
             final = await asyncio.to_thread(self._session.chain.final)
             if final is not None:
                 await self._finalize_up_to(final.number)
@@ -247,9 +247,9 @@ class GroupSync:
             await asyncio.to_thread(self._groups.finalize, self._group_id, highest)
             self._state = sync_machine.finalized(self._state, passed)
 
-    async def _still_there(self, standing: Iterable[Stands]) -> frozenset[BlockReference]:
+    async def _still_there(self, payloads: Iterable[ConfirmedPayload]) -> frozenset[BlockReference]:
         """Return which of the payloads' blocks the chain has now."""
-        blocks = {each.block for each in standing}
+        blocks = {each.block for each in payloads}
         if not blocks:
             return frozenset()
         return await asyncio.to_thread(self._session.chain.still_there, blocks)

@@ -14,9 +14,9 @@ from chainkit.nodes.pool import Nodes
 from chainkit.types import Node
 from chainkit_client.breach import Breach
 from chainkit_client.network.chain import Chain
+from chainkit_client.network.chain_status import ChainStatus, Found
 from chainkit_client.network.publisher import GatewayPublisher
 from chainkit_client.network.signers import signing_node
-from chainkit_client.network.standing import Found, Standing
 from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_breaches
@@ -111,7 +111,7 @@ class NetworkSession:
     async def is_confirmed(self, envelope: VerifiedEnvelope) -> bool:
         """Return whether an envelope is a node's own, or the chain has it."""
         return envelope.transaction_hash is None or (
-            (await self.find(envelope)).standing is Standing.CONFIRMED
+            (await self.find(envelope)).status is ChainStatus.CONFIRMED
         )
 
     async def find(self, envelope: VerifiedEnvelope) -> Found:
@@ -121,13 +121,13 @@ class NetworkSession:
         """
         node_id = self.server_of(envelope.envelope)
         if node_id is None or envelope.transaction_hash is None:
-            return Found(Standing.ABSENT)
+            return Found(ChainStatus.ABSENT)
         head = (await asyncio.to_thread(self.chain.endpoint.head)).reference
         node = self._registered[node_id]
         found = await asyncio.to_thread(
             self.chain.find, node, head, envelope.envelope, envelope.transaction_hash
         )
-        if found.standing is Standing.FALSE:
+        if found.status is ChainStatus.FALSE:
             self.keep([_not_of_chain(node_id, envelope)])
         return found
 

@@ -26,7 +26,7 @@ from typing import Final, TypeAlias
 from chainkit.types import BlockReference, Place
 from chainkit_client.groups.payload import Payload
 from chainkit_client.intents.machine import IllegalTransition
-from chainkit_client.network.standing import Found, Standing
+from chainkit_client.network.chain_status import ChainStatus, Found
 from chainkit_client.reading.answer import Conflict
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.topics.following import Applied, Followed
@@ -119,7 +119,7 @@ TRANSITIONS: Final[Mapping[tuple[Step, Event], Move]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class Stands:
+class ConfirmedPayload:
     """A payload of the chain, and the block in which it was found."""
 
     envelope: VerifiedEnvelope
@@ -135,9 +135,9 @@ class SyncState:
     step: Step = Step.IDLE
     reads: int = 0
     """How often the topic was read in this round."""
-    standing: Mapping[Place, Stands] = field(default_factory=dict)
+    confirmed: Mapping[Place, ConfirmedPayload] = field(default_factory=dict)
     """Payloads that the chain has and that are not final, by place."""
-    doubted: Mapping[bytes, tuple[VerifiedEnvelope, Standing]] = field(default_factory=dict)
+    doubted: Mapping[bytes, tuple[VerifiedEnvelope, ChainStatus]] = field(default_factory=dict)
     """Payloads that the chain does not have, by digest; the oldest first."""
     conflicts: Sequence[Conflict] = ()
     """Conflicts of the last answer: a payload was served in a held payload's place."""
@@ -151,7 +151,7 @@ class SyncState:
     @property
     def waits_for_chain(self) -> bool:
         """Whether the chain lacks a payload now that it may have later."""
-        return any(standing is Standing.ABSENT for _, standing in self.doubted.values())
+        return any(status is ChainStatus.ABSENT for _, status in self.doubted.values())
 
 
 def transition(step: Step, event: Event) -> Move:
@@ -176,20 +176,20 @@ def moved(state: SyncState, event: Event) -> SyncState:
 
 def looked_up(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
     """Take the results of look-ups: each payload is confirmed, or doubted."""
-    stand, lack = dict(state.standing), []
+    confirmed_payloads, lack = dict(state.confirmed), []
     for envelope, each in found:
-        if each.standing is Standing.CONFIRMED and each.block is not None:
-            stand[envelope.place] = Stands(envelope, each.block)
+        if each.status is ChainStatus.CONFIRMED and each.block is not None:
+            confirmed_payloads[envelope.place] = ConfirmedPayload(envelope, each.block)
         else:
             lack.append((envelope, each))
-    return replace(doubting(state, lack), standing=stand)
+    return replace(doubting(state, lack), confirmed=confirmed_payloads)
 
 
 def doubting(state: SyncState, found: Iterable[LookedUp]) -> SyncState:
     """Doubt payloads, and forget the oldest doubted ones beyond MOST_DOUBTED."""
     doubted = dict(state.doubted)
     for envelope, each in found:
-        doubted[envelope.digest] = envelope, each.standing
+        doubted[envelope.digest] = envelope, each.status
         if len(doubted) > MOST_DOUBTED:
             del doubted[next(iter(doubted))]
     return replace(state, doubted=doubted)
@@ -207,12 +207,12 @@ def taken_back(state: SyncState, gone: Iterable[VerifiedEnvelope]) -> SyncState:
     for each in gone:
         first = lowest.get(each.originator_id, each.sequence_id)
         lowest[each.originator_id] = min(each.sequence_id, first)
-    standing = {
+    confirmed_payloads = {
         (one, number): each
-        for (one, number), each in state.standing.items()
+        for (one, number), each in state.confirmed.items()
         if number < lowest.get(one, number + 1)
     }
-    return replace(state, standing=standing)
+    return replace(state, confirmed=confirmed_payloads)
 
 
 def read(state: SyncState, found: Followed) -> SyncState:
@@ -228,14 +228,14 @@ def confirmed(state: SyncState, count: int) -> SyncState:
 
 def handed_in(state: SyncState, payloads: Iterable[Payload]) -> SyncState:
     """Record payloads that were applied to the group."""
-    given = {each.place: each for each in payloads if each.place in state.standing}
+    given = {each.place: each for each in payloads if each.place in state.confirmed}
     return replace(state, ready=(), handed_in={**state.handed_in, **given})
 
 
-def passed(state: SyncState, final_block: int) -> Mapping[Place, Stands]:
+def passed(state: SyncState, final_block: int) -> Mapping[Place, ConfirmedPayload]:
     """Return the confirmed payloads in blocks up to a height."""
     return {
-        place: each for place, each in state.standing.items() if each.block.number <= final_block
+        place: each for place, each in state.confirmed.items() if each.block.number <= final_block
     }
 
 
@@ -247,6 +247,6 @@ def finalized(state: SyncState, places: Collection[Place]) -> SyncState:
     return replace(
         state,
         final=final,
-        standing={each: one for each, one in state.standing.items() if each not in places},
+        confirmed={each: one for each, one in state.confirmed.items() if each not in places},
         handed_in={each: one for each, one in state.handed_in.items() if each not in places},
     )

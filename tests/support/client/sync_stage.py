@@ -12,8 +12,8 @@ from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.types import BlockReference, Place
 from chainkit_client.groups.payload import Outcome, Payload
 from chainkit_client.mls.engine import EngineFailed
+from chainkit_client.network.chain_status import ChainStatus, Found
 from chainkit_client.network.group_sync import GroupSync
-from chainkit_client.network.standing import Found, Standing
 from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.schema import PayloadStatus
@@ -106,9 +106,9 @@ class FakeSession:
         assert envelope.transaction_hash is not None
         number = self.mined.get(envelope.transaction_hash)
         if number is not None:
-            return Found(Standing.CONFIRMED, block(number))
+            return Found(ChainStatus.CONFIRMED, block(number))
         is_false = envelope.transaction_hash in self.false
-        return Found(Standing.FALSE if is_false else Standing.ABSENT)
+        return Found(ChainStatus.FALSE if is_false else ChainStatus.ABSENT)
 
 
 def transaction_of(data: bytes) -> bytes:

@@ -14,7 +14,7 @@ from chainkit.protocol.envelope import (
 )
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import BlockHeader, BlockReference, Node, message_sent
-from chainkit_client.network.standing import Found, Standing
+from chainkit_client.network.chain_status import ChainStatus, Found
 from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS
 
 FINALITY = 6
@@ -133,7 +133,7 @@ class SeenChain:
                 if transaction_of(payload) != transaction_hash:
                     continue
                 if served.client_envelope != payload:
-                    return Found(Standing.FALSE)
+                    return Found(ChainStatus.FALSE)
                 if served.unsigned_originator_envelope == each.unsigned(place, payload):
-                    return Found(Standing.CONFIRMED, each.header.reference)
-        return Found(Standing.ABSENT)
+                    return Found(ChainStatus.CONFIRMED, each.header.reference)
+        return Found(ChainStatus.ABSENT)

@@ -9,7 +9,7 @@ import pytest
 from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.outcomes import NodeLost
 from chainkit_client.mls.engine import EngineFailed
-from chainkit_client.network.standing import Standing
+from chainkit_client.network.chain_status import ChainStatus
 from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.storage.evidence import read_envelope_at
 from support.client.served import NODE, PEER
@@ -57,14 +57,14 @@ def test_sync__served_before_the_endpoint_has_it__waits_for_the_chain(stage: Sta
     assert (later.waits_for_chain, stage.groups.applied) == (False, [(0, 3), (100, 2)])
 
 
-@pytest.mark.parametrize("standing", [Standing.ABSENT, Standing.FALSE])
+@pytest.mark.parametrize("status", [ChainStatus.ABSENT, ChainStatus.FALSE])
 def test_sync__one_node_serves_another_payload_in_its_place__the_chain_decides(
-    stage: Stage, standing: Standing
+    stage: Stage, status: ChainStatus
 ) -> None:
     stage.session.mine(3, 1)
     other = commit(3, seconds=5)
     stage.session.one.hold(other)
-    if standing is Standing.FALSE:
+    if status is ChainStatus.FALSE:
         stage.session.false.add(transaction_of(other))
 
     stage.round()

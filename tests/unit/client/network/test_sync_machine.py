@@ -10,13 +10,13 @@ import pytest
 from chainkit_client.groups.payload import Payload
 from chainkit_client.intents.machine import IllegalTransition
 from chainkit_client.network import sync_machine
-from chainkit_client.network.standing import Found, Standing
+from chainkit_client.network.chain_status import ChainStatus, Found
 from chainkit_client.network.sync_machine import (
     MOST_DOUBTED,
     TRANSITIONS,
+    ConfirmedPayload,
     Event,
     Move,
-    Stands,
     Step,
     SyncState,
 )
@@ -68,8 +68,10 @@ THREE, FOUR = envelope(3), envelope(4)
 FULL = SyncState(
     {0: 2},
     reads=2,
-    standing={each.place: Stands(each, block(each.sequence_id)) for each in (THREE, FOUR)},
-    doubted={b"digest": (THREE, Standing.FALSE)},
+    confirmed={
+        each.place: ConfirmedPayload(each, block(each.sequence_id)) for each in (THREE, FOUR)
+    },
+    doubted={b"digest": (THREE, ChainStatus.FALSE)},
     conflicts=[Conflict(THREE.held, FOUR)],
     pending=(Applied(FOUR),),
     ready=(Applied(THREE),),
@@ -108,27 +110,27 @@ def test_transitions__work_fails_at_any_step__the_next_round_can_start(step: Ste
 
 def test_looked_up__two_payloads__one_stands_where_it_is_now_and_one_is_doubted() -> None:
     found = [
-        (THREE, Found(Standing.CONFIRMED, block(9))),
-        (FOUR, Found(Standing.ABSENT)),
+        (THREE, Found(ChainStatus.CONFIRMED, block(9))),
+        (FOUR, Found(ChainStatus.ABSENT)),
     ]
 
     after = sync_machine.looked_up(SyncState({}), found)
 
-    assert after.standing == {THREE.place: Stands(THREE, block(9))}
-    assert after.doubted == {FOUR.digest: (FOUR, Standing.ABSENT)}
+    assert after.confirmed == {THREE.place: ConfirmedPayload(THREE, block(9))}
+    assert after.doubted == {FOUR.digest: (FOUR, ChainStatus.ABSENT)}
     assert after.waits_for_chain
 
 
 def test_waits_for_chain__only_false_ones__does_not_wait() -> None:
-    found = [(THREE, Found(Standing.FALSE))]
+    found = [(THREE, Found(ChainStatus.FALSE))]
 
     assert not sync_machine.looked_up(SyncState({}), found).waits_for_chain
 
 
 def test_doubting__more_than_are_kept__forgets_the_oldest() -> None:
-    older = {bytes([each]): (THREE, Standing.ABSENT) for each in range(MOST_DOUBTED)}
+    older = {bytes([each]): (THREE, ChainStatus.ABSENT) for each in range(MOST_DOUBTED)}
 
-    found = [(FOUR, Found(Standing.ABSENT))]
+    found = [(FOUR, Found(ChainStatus.ABSENT))]
     after = sync_machine.doubting(SyncState({}, doubted=older), found)
 
     assert len(after.doubted) == MOST_DOUBTED
@@ -136,7 +138,7 @@ def test_doubting__more_than_are_kept__forgets_the_oldest() -> None:
 
 
 def test_trusting__one_of_two__the_other_stays_doubted() -> None:
-    found = [(each, Found(Standing.ABSENT)) for each in (THREE, FOUR)]
+    found = [(each, Found(ChainStatus.ABSENT)) for each in (THREE, FOUR)]
     doubted = sync_machine.doubting(SyncState({}), found)
 
     assert list(sync_machine.trusting(doubted, {THREE.digest}).doubted) == [FOUR.digest]
@@ -150,15 +152,15 @@ def test_taken_back__from_a_place_on__nothing_stands_behind_it(
 ) -> None:
     after = sync_machine.taken_back(FULL, gone)
 
-    assert len(after.standing) == len(left)
-    assert not {each.place for each in gone} & set(after.standing)
+    assert len(after.confirmed) == len(left)
+    assert not {each.place for each in gone} & set(after.confirmed)
 
 
 def test_taken_back__by_one_originator__those_of_another_stand() -> None:
-    other = Stands(replace(FOUR, originator_id=7), block(4))
-    both = replace(FULL, standing={**FULL.standing, (7, 4): other})
+    other = ConfirmedPayload(replace(FOUR, originator_id=7), block(4))
+    both = replace(FULL, confirmed={**FULL.confirmed, (7, 4): other})
 
-    assert sync_machine.taken_back(both, [THREE]).standing == {(7, 4): other}
+    assert sync_machine.taken_back(both, [THREE]).confirmed == {(7, 4): other}
 
 
 def test_read__an_answer__is_pending_behind_what_was() -> None:
@@ -196,7 +198,7 @@ def test_passed__up_to_a_height__those_of_its_block_too(height: int, numbers: li
 def test_finalized__one_of_two__the_other_stands_and_the_last_final_id_rises() -> None:
     after = sync_machine.finalized(FULL, {THREE.place})
 
-    assert (after.final, list(after.standing)) == ({0: 3}, [FOUR.place])
+    assert (after.final, list(after.confirmed)) == ({0: 3}, [FOUR.place])
     assert after.handed_in == {}
 
 

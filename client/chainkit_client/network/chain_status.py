@@ -8,7 +8,7 @@ from enum import StrEnum
 from chainkit.types import BlockReference
 
 
-class Standing(StrEnum):
+class ChainStatus(StrEnum):
     """Whether the chain has a payload that a node vouched for."""
 
     CONFIRMED = "confirmed"
@@ -23,6 +23,6 @@ class Standing(StrEnum):
 class Found:
     """The result of a look-up, and the payload's block."""
 
-    standing: Standing
+    status: ChainStatus
     block: BlockReference | None = None
     """The block of a confirmed payload; None for any other."""

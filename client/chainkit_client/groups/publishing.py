@@ -21,7 +21,7 @@ from chainkit_client.storage.schema import IntentState
 _TO_DO: Final = (IntentState.PUBLISHED, IntentState.TO_SEND)
 
 
-class Verdict(Enum):
+class PublishOutcome(Enum):
     """The answer to a publish."""
 
     TAKEN = "taken"
@@ -36,9 +36,9 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A verdict, and words for people."""
+    """An outcome, and words for people."""
 
-    verdict: Verdict
+    outcome: PublishOutcome
     reason: str = ""
 
 
@@ -101,9 +101,9 @@ async def _look_up(groups: Groups, network: Network, intent: Intent, now_ns: int
 
 async def _send(groups: Groups, network: Network, outgoing: Outgoing) -> None:
     answer = await network.publish(outgoing)
-    if answer.verdict is Verdict.NOT_TAKEN:
+    if answer.outcome is PublishOutcome.NOT_TAKEN:
         groups.not_taken(outgoing)
-    elif answer.verdict is Verdict.REFUSED:
+    elif answer.outcome is PublishOutcome.REFUSED:
         groups.refused(outgoing, answer.reason)
 
 

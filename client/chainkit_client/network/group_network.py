@@ -14,7 +14,7 @@ from chainkit.service.refusals import PassedOn
 from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import OutgoingWelcome
-from chainkit_client.groups.publishing import Answer, Verdict
+from chainkit_client.groups.publishing import Answer, PublishOutcome
 from chainkit_client.mls.engine import MlsEngine, MlsRefused
 from chainkit_client.network.payloads import offered_key_package, welcome_payload
 from chainkit_client.network.publisher import OutcomeUnknown
@@ -86,7 +86,7 @@ class GroupNetwork:
     async def send_welcome(self, welcome: OutgoingWelcome) -> bool:
         """Send a welcome to its installation's topic."""
         answer = await self._publish(welcome_payload(welcome.installation, welcome.data))
-        return answer.verdict is Verdict.TAKEN
+        return answer.outcome is PublishOutcome.TAKEN
 
     async def _publish(self, client_envelope: bytes) -> Answer:
         self.unreached = None
@@ -95,16 +95,20 @@ class GroupNetwork:
         except (Conflict, Unavailable) as error:
             # A gateway that answers so may have sent the payload before: only 409 denies that.
             is_conflict = isinstance(error, Conflict)
-            return Answer(Verdict.NOT_TAKEN if is_conflict else Verdict.UNKNOWN, str(error))
+            return Answer(
+                PublishOutcome.NOT_TAKEN if is_conflict else PublishOutcome.UNKNOWN, str(error)
+            )
         except PassedOn as error:
             nothing = error.code in _NOTHING_STORED
-            return Answer(Verdict.NOT_TAKEN if nothing else Verdict.REFUSED, str(error))
+            return Answer(
+                PublishOutcome.NOT_TAKEN if nothing else PublishOutcome.REFUSED, str(error)
+            )
         except NodeUnreached as error:
             self.unreached = error
-            return Answer(Verdict.NOT_TAKEN, str(error))
+            return Answer(PublishOutcome.NOT_TAKEN, str(error))
         except OutcomeUnknown as error:
-            return Answer(Verdict.UNKNOWN, str(error))
-        return Answer(Verdict.TAKEN)
+            return Answer(PublishOutcome.UNKNOWN, str(error))
+        return Answer(PublishOutcome.TAKEN)
 
     def _is_valid(self, offer: bytes, installation: bytes) -> bool:
         try:

@@ -20,7 +20,7 @@ from chainkit_client.groups.groups import Groups, OutgoingWelcome
 from chainkit_client.groups.history import Epoch, read_epochs
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
-from chainkit_client.groups.publishing import Answer, Verdict, advance
+from chainkit_client.groups.publishing import Answer, PublishOutcome, advance
 from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import MlsEngine
@@ -34,7 +34,7 @@ CHAIN, NODE = 0, 100
 GROUP_ID = b"g" * 16
 SECOND_NS = 1_000_000_000
 BEGIN_NS = 1_735_689_600 * SECOND_NS
-TAKEN = Answer(Verdict.TAKEN)
+TAKEN = Answer(PublishOutcome.TAKEN)
 
 
 def taken_apart(
@@ -114,7 +114,7 @@ class DeviceNetwork:
     async def publish(self, outgoing: Outgoing) -> Answer:
         self.published.append(outgoing)
         answer = self.answers.pop(0) if self.answers else TAKEN
-        arrives = answer.verdict in (Verdict.TAKEN, Verdict.UNKNOWN) and not self.lost
+        arrives = answer.outcome in (PublishOutcome.TAKEN, PublishOutcome.UNKNOWN) and not self.lost
         if arrives:
             self.logs.add(CHAIN if outgoing.is_commit else NODE, outgoing.client_envelope)
         return answer

@@ -26,7 +26,7 @@ from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import Groups, OutgoingWelcome
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import group_topic
-from chainkit_client.groups.publishing import Answer, Verdict, advance
+from chainkit_client.groups.publishing import Answer, PublishOutcome, advance
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.storage.store import Store
 from support.client.group_network import (
@@ -104,7 +104,7 @@ class FileNetwork:
         self._countdown.step()
         self.add(CHAIN if outgoing.is_commit else NODE, outgoing.client_envelope)
         self._countdown.step()
-        return Answer(Verdict.TAKEN)
+        return Answer(PublishOutcome.TAKEN)
 
     async def is_absent(self, outgoing: Outgoing) -> bool:
         self._countdown.step()

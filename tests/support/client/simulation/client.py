@@ -12,7 +12,7 @@ from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import Groups, OutgoingWelcome
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import Payload, group_topic
-from chainkit_client.groups.publishing import Answer, Verdict, advance
+from chainkit_client.groups.publishing import Answer, PublishOutcome, advance
 from chainkit_client.storage.own import insert_installation, insert_key_package
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE
 from support.client.simulation.checks import Member
@@ -51,11 +51,11 @@ class SimulatedNetwork:
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         await _Pause()
-        verdict, arrives = self._world.outcome()
+        outcome, arrives = self._world.outcome()
         if arrives:
             self._world.arrive(outgoing)
         await _Pause()
-        return Answer(verdict, "refused by chance")
+        return Answer(outcome, "refused by chance")
 
     async def is_absent(self, outgoing: Outgoing) -> bool:
         await _Pause()
@@ -63,11 +63,11 @@ class SimulatedNetwork:
 
     async def send_welcome(self, welcome: OutgoingWelcome) -> bool:
         await _Pause()
-        verdict, arrives = self._world.outcome()
-        if arrives or verdict is Verdict.TAKEN:
+        outcome, arrives = self._world.outcome()
+        if arrives or outcome is PublishOutcome.TAKEN:
             # Nobody reads a welcome back: its node's signature is all that its sender has.
             self._world.welcomes.append((welcome.installation, welcome.data))
-        return verdict is Verdict.TAKEN
+        return outcome is PublishOutcome.TAKEN
 
 
 class SimulatedClient(Member):

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from chainkit_client.groups.building import Outgoing, client_envelope
-from chainkit_client.groups.publishing import Verdict
+from chainkit_client.groups.publishing import PublishOutcome
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.mls.engine import MlsEngine
 from support import mls
@@ -111,24 +111,24 @@ class World:
 
     # The network's chance.
 
-    def outcome(self) -> tuple[Verdict, bool]:
+    def outcome(self) -> tuple[PublishOutcome, bool]:
         """Return the answer to a publish, and whether the payload arrives."""
         if self.is_calm:
-            return Verdict.TAKEN, True
+            return PublishOutcome.TAKEN, True
         possible = [
-            ((Verdict.TAKEN, True), 70),
-            ((Verdict.UNKNOWN, True), 8),
-            ((Verdict.UNKNOWN, False), 8),
-            ((Verdict.NOT_TAKEN, False), 5),
-            ((Verdict.REFUSED, False), 4),
+            ((PublishOutcome.TAKEN, True), 70),
+            ((PublishOutcome.UNKNOWN, True), 8),
+            ((PublishOutcome.UNKNOWN, False), 8),
+            ((PublishOutcome.NOT_TAKEN, False), 5),
+            ((PublishOutcome.REFUSED, False), 4),
             # It lies.
-            ((Verdict.TAKEN, False), 3),
-            ((Verdict.REFUSED, True), 2),
+            ((PublishOutcome.TAKEN, False), 3),
+            ((PublishOutcome.REFUSED, True), 2),
         ]
         outcomes, weights = zip(*possible, strict=True)
-        [(verdict, arrives)] = self.random.choices(outcomes, weights)
-        self.counts[f"{verdict.name} {'arrives' if arrives else 'lost'}"] += 1
-        return verdict, arrives
+        [(outcome, arrives)] = self.random.choices(outcomes, weights)
+        self.counts[f"{outcome.name} {'arrives' if arrives else 'lost'}"] += 1
+        return outcome, arrives
 
     def arrive(self, outgoing: Outgoing) -> None:
         """Let a payload be where it belongs."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit_client.groups.publishing import Answer, Verdict
+from chainkit_client.groups.publishing import Answer, PublishOutcome
 from chainkit_client.groups.session import NotAMember
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.storage.schema import DeliveryStatus, IntentState, MessageKind
@@ -13,9 +13,9 @@ from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE, Device
 from .conftest import MakeParty
 
 S = IntentState
-UNKNOWN = Answer(Verdict.UNKNOWN)
-NOT_TAKEN = Answer(Verdict.NOT_TAKEN)
-REFUSED = Answer(Verdict.REFUSED, "it breaks a rule")
+UNKNOWN = Answer(PublishOutcome.UNKNOWN)
+NOT_TAKEN = Answer(PublishOutcome.NOT_TAKEN)
+REFUSED = Answer(PublishOutcome.REFUSED, "it breaks a rule")
 
 
 def update(device: Device) -> None:

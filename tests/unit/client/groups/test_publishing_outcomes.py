@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from chainkit_client.groups.publishing import Answer, Verdict
+from chainkit_client.groups.publishing import Answer, PublishOutcome
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.storage.schema import DeliveryStatus, IntentState
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, Device
@@ -12,9 +12,9 @@ from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, D
 from .conftest import MakeParty
 
 S = IntentState
-UNKNOWN = Answer(Verdict.UNKNOWN)
-NOT_TAKEN = Answer(Verdict.NOT_TAKEN)
-REFUSED = Answer(Verdict.REFUSED, "it breaks a rule")
+UNKNOWN = Answer(PublishOutcome.UNKNOWN)
+NOT_TAKEN = Answer(PublishOutcome.NOT_TAKEN)
+REFUSED = Answer(PublishOutcome.REFUSED, "it breaks a rule")
 
 
 def update(device: Device) -> None:
@@ -103,13 +103,13 @@ def test_advance__killed_before_it_was_sent__is_looked_up_and_sent(make_party: M
     assert len(party.logs.chain()) == 1
 
 
-@pytest.mark.parametrize("verdict", [UNKNOWN, NOT_TAKEN])
+@pytest.mark.parametrize("answer", [UNKNOWN, NOT_TAKEN])
 def test_advance__network_does_not_take_it_for_long__the_intent_is_not_given_up(
-    make_party: MakeParty, verdict: Answer
+    make_party: MakeParty, answer: Answer
 ) -> None:
     party = make_party("alice", "bob")
     alice = party["alice"]
-    alice.network.lost, alice.network.answers = True, [verdict] * 9
+    alice.network.lost, alice.network.answers = True, [answer] * 9
     alice.groups.send(GROUP_ID, b"words", BEGIN_NS)
     for _ in range(9):
         alice.advance()

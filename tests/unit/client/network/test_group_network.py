@@ -12,7 +12,7 @@ import pytest
 from chainkit.nodes.outcomes import NodeUnreached
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.building import Outgoing
-from chainkit_client.groups.publishing import Verdict
+from chainkit_client.groups.publishing import PublishOutcome
 from chainkit_client.network.group_network import LOST_SECONDS, GroupNetwork
 from chainkit_client.network.publisher import OutcomeUnknown
 from support.client.served import NOW_NS
@@ -47,16 +47,16 @@ def test_publish__no_connection_to_the_gateway__nothing_was_sent_and_it_is_told(
 
     answer = asyncio.run(sent.publish(OUTGOING))
 
-    assert (answer.verdict, answer.reason) == (Verdict.NOT_TAKEN, str(unreached))
+    assert (answer.outcome, answer.reason) == (PublishOutcome.NOT_TAKEN, str(unreached))
     assert sent.unreached is unreached
-    assert asyncio.run(sent.publish(OUTGOING)).verdict is Verdict.TAKEN
+    assert asyncio.run(sent.publish(OUTGOING)).outcome is PublishOutcome.TAKEN
     assert sent.unreached is None
 
 
 def test_publish__answer_is_lost__its_outcome_is_unknown() -> None:
     sent = network(OutcomeUnknown("publish", "an answer", "none"))
 
-    assert asyncio.run(sent.publish(OUTGOING)).verdict is Verdict.UNKNOWN
+    assert asyncio.run(sent.publish(OUTGOING)).outcome is PublishOutcome.UNKNOWN
 
 
 @pytest.mark.parametrize(

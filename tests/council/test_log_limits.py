@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from support.audit.export_folders import contents_of
 from support.chains.chain import dev_secret
-from support.chains.exported_chain import contents_of, exported
+from support.chains.exported_chain import exported
 from support.command_line import run, write_keystore
 from support.council.desk import Desk
 from support.endpoints.fault_proxy import Fault, FaultProxy

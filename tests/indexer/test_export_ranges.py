@@ -10,6 +10,7 @@ from chainkit.exports import files_of
 from chainkit_indexer.export import write_export
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
+from support.audit.export_folders import contents_of
 from support.chains.chain import LocalChain
 from support.command_line import run as run_here
 from support.exports import read_manifest
@@ -22,14 +23,6 @@ from .conftest import GROUP, Node, chainkit_program
 KILLS = 60 if IS_SOAK else 8
 LONGEST_WRITE_SECONDS = 0.15
 SHALLOW = FinalityPolicy(blocks=2)
-
-
-def contents_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def post(chain: LocalChain, count: int, start: int = 0) -> None:

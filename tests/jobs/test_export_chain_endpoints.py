@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from support.audit.export_folders import contents_of
 from support.chains.chain import LocalChain
-from support.chains.exported_chain import WHOLE, contents_of, export, exported, publish
+from support.chains.exported_chain import WHOLE, export, exported, publish
 from support.endpoints.fault_proxy import Call, Fault, FaultProxy, Reply
 from support.endpoints.faults import error
 from support.exports import read_manifest

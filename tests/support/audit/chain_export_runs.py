@@ -34,14 +34,6 @@ def export(
     return export_chain(chain.endpoint(), record, first_block, last, out, range_blocks, **options)
 
 
-def contents_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
-
-
 def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
     manifest = read_manifest(folder, "chain")
     return [

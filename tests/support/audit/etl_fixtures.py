@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 from chainkit.exports.tables import CHAIN_TABLES
@@ -27,6 +28,15 @@ UNTOLD: Final = {
     "logs": set[str](),
 }
 """Columns that none of the three formats holds."""
+
+
+def touch(folder: Path, *names: str) -> Path:
+    """Make empty files, for what their names tell."""
+    for name in names:
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return folder
 
 
 def expected_rows(table: str, untold: Iterable[str] = ()) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Whole exports written at once: a file per table, and a manifest that says what a test wants."""
+"""Whole exports: written at once, as a file per table and a manifest, and read as bytes."""
 
 from __future__ import annotations
 
@@ -28,6 +28,15 @@ def write_folder(
         manifest = Manifest(files=files, **about)
         folder.publish(manifest)
     return manifest
+
+
+def contents_of(folder: Path) -> dict[str, bytes]:
+    """The bytes of each file, by its path in the folder."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def _tuples(schema: pa.Schema, chunks: Sequence[Sequence[Row]]) -> list[list[tuple[Any, ...]]]:

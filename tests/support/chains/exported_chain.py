@@ -45,11 +45,3 @@ def exported(chain: LocalChain, out: Path, *options: str, url: str | None = None
 def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:
     names = files_of(read_manifest(folder, "chain"), table)
     return [row for name in names for row in pq.read_table(folder / name).to_pylist()]
-
-
-def contents_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }

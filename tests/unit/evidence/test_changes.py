@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from chainkit.errors import ChainkitError
-from chainkit_jobs.evidence.bundle import Reporter
 from support.audit.bundles import (
     OTHER,
     BundleScene,
-    bundle_scene,
-    copied,
     guilty,
     proved,
     reseal,
 )
 
+pytest_plugins = ["support.audit.bundle_fixtures"]
+
 FILES = ("bundle.json", "headers.rlp", "transactions.jsonl", "findings.jsonl")
 PLACES = 60
 """Bytes of each file that are changed, one after the other."""
-
-
-@pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> BundleScene:
-    scene = bundle_scene(tmp_path_factory.mktemp("sealed"))
-    scene.write(reporter=Reporter())
-    return scene
-
-
-@pytest.fixture
-def scene(sealed: BundleScene, tmp_path: Path) -> BundleScene:
-    """The scene with a bundle of one's own to spoil."""
-    return copied(sealed, tmp_path / "scene")
 
 
 def flip(data: bytes, place: int) -> bytes:

@@ -24,7 +24,6 @@ from support.audit.bundles import (
     OTHER_PAYLOAD,
     BundleScene,
     bundle_scene,
-    copied,
     proved,
     relabel,
     reseal,
@@ -32,18 +31,7 @@ from support.audit.bundles import (
 )
 from support.chains.proved_chain import Emitted, Sent
 
-
-@pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> BundleScene:
-    scene = bundle_scene(tmp_path_factory.mktemp("sealed"))
-    scene.write(reporter=Reporter())
-    return scene
-
-
-@pytest.fixture
-def scene(sealed: BundleScene, tmp_path: Path) -> BundleScene:
-    """The scene with a bundle of one's own to spoil."""
-    return copied(sealed, tmp_path / "scene")
+pytest_plugins = ["support.audit.bundle_fixtures"]
 
 
 def refused(scene: BundleScene, words: str) -> None:

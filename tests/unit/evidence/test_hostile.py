@@ -3,38 +3,23 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from chainkit.documents import untrusted as safe_files
 from chainkit.errors import ConfigurationError, MalformedData
-from chainkit_jobs.evidence.bundle import Reporter
 from support.audit.bundles import (
     BundleScene,
-    bundle_scene,
-    copied,
     proved,
     reseal,
     rewrite_line,
 )
 from support.command_line import run
 
+pytest_plugins = ["support.audit.bundle_fixtures"]
+
 FILES = ("bundle.json", "headers.rlp", "transactions.jsonl", "findings.jsonl")
-
-
-@pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> BundleScene:
-    scene = bundle_scene(tmp_path_factory.mktemp("sealed"))
-    scene.write(reporter=Reporter())
-    return scene
-
-
-@pytest.fixture
-def scene(sealed: BundleScene, tmp_path: Path) -> BundleScene:
-    """The scene with a bundle of one's own to spoil."""
-    return copied(sealed, tmp_path / "scene")
 
 
 def refused(scene: BundleScene, words: str) -> None:

@@ -11,7 +11,6 @@ import pytest
 from chainkit.council.evidence import BundleVerdict, verify_bundle
 from chainkit.errors import ChainkitError, MalformedData
 from chainkit.evidence.folder import read_bundle
-from chainkit_jobs.evidence.bundle import Reporter
 from support.audit.bundles import (
     BundleScene,
     bundle_scene,
@@ -22,6 +21,8 @@ from support.audit.bundles import (
     usual_findings,
 )
 from support.command_line import run
+
+pytest_plugins = ["support.audit.bundle_fixtures"]
 
 DIGEST = "0x" + "0b" * 32
 EVENT = {"block_number": 7, "log_index": 7, "detail": "an invented story"}
@@ -42,18 +43,6 @@ VALUES: dict[str, list[Any]] = {
     "block_number": [7],
     "log_index": [7],
 }
-
-
-@pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> BundleScene:
-    scene = bundle_scene(tmp_path_factory.mktemp("sealed"))
-    scene.write(reporter=Reporter())
-    return scene
-
-
-@pytest.fixture
-def scene(sealed: BundleScene, tmp_path: Path) -> BundleScene:
-    return copied(sealed, tmp_path / "scene")
 
 
 def verified(scene: BundleScene) -> BundleVerdict:

@@ -11,6 +11,7 @@ import pytest
 from chainkit.errors import StoreError
 from chainkit.exports import ExportFolder, load_manifest
 from chainkit_indexer.export import write_export
+from support.audit.export_folders import contents_of
 from support.chains.fake_chain import FakeChain, Post
 from support.exports import read_manifest
 from support.indexer.fake_node import FakeNode
@@ -36,14 +37,6 @@ def node(chain: FakeChain, tmp_path: Path) -> Iterator[FakeNode]:
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "export"
-
-
-def contents_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 MOVES = ("mkdir", "replace", "write_text", "unlink")

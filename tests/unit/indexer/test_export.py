@@ -15,6 +15,7 @@ from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.export import write_export
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
+from support.audit.export_folders import contents_of
 from support.chains.fake_chain import FakeChain, Post, malformed, update
 from support.exports import read_manifest
 from support.indexer.fake_node import KEY, FakeNode
@@ -47,14 +48,6 @@ def caught_up(chain: FakeChain, path: Path, page_blocks: int = 200) -> FakeNode:
     node = FakeNode(chain, path, FINALITY)
     node.catch_up(page_blocks)
     return node
-
-
-def contents_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def rows_of(folder: Path, table: str) -> list[dict[str, Any]]:

@@ -10,6 +10,7 @@ import pytest
 from chainkit.errors import StoreError, StoreUnavailable
 from chainkit_indexer.export import write_export
 from chainkit_indexer.storage.store import Store
+from support.audit.export_folders import contents_of
 from support.chains.fake_chain import FakeChain, Post
 from support.indexer.fake_node import FakeNode
 
@@ -50,14 +51,6 @@ def node_at_work(chain: FakeChain, tmp_path: Path) -> Callable[[], None]:
         node.store.close()
 
     return work
-
-
-def contents_of(folder: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def test_export__a_writer_comes_while_it_reads__publishes_nothing(

@@ -1,4 +1,3 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,23 +12,13 @@ from chainkit_indexer.inspection.status import as_json, as_text, read_status
 from chainkit_indexer.rewind import plan_rewind, rewind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced
-from support.chains.fake_chain import Block, FakeChain, Post, malformed, update
+from support.chains.fake_chain import Block, FakeChain, Post
 from support.indexer.fake_node import FakeNode
+from support.indexer.six_blocks import FINALITY, A, B, C, D, E, F
 
-A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
-E, F = Post("e"), Post("f")
-FINALITY = 2
+pytest_plugins = ["support.indexer.node_fixtures"]
+
 SERVED = (schema.envelopes, schema.envelope_logs, schema.quarantine, schema.cursor)
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[FakeNode]:
-    chain = FakeChain()
-    chain.mine([A], [B, C], [], [D], [E], [F])
-    node = FakeNode(chain, tmp_path / "node.db", FINALITY)
-    node.catch_up()
-    yield node
-    node.store.close()
 
 
 def final_block(node: FakeNode) -> int:

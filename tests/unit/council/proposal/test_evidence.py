@@ -17,16 +17,11 @@ from chainkit.council.triage.ranking import rank
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence import bundle as bundles
 from support.audit.audit_exports import key_of
-from support.audit.bundles import BundleScene, Reporter, bundle_scene, copied
+from support.audit.bundles import BundleScene, copied
 from support.council.proposals import RECORD, SAFE, disable, grounds
 from support.council.triage import liveness_report, proof, roll
 
-
-@pytest.fixture(scope="module")
-def sealed(tmp_path_factory: pytest.TempPathFactory) -> BundleScene:
-    scene = bundle_scene(tmp_path_factory.mktemp("sealed"))
-    scene.write(reporter=Reporter())
-    return scene
+pytest_plugins = ["support.audit.bundle_fixtures"]
 
 
 @pytest.fixture

@@ -1,27 +1,13 @@
 """The history of a sequence id, through reorgs."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from chainkit_indexer.inspection.history import read_history
-from support.chains.fake_chain import FakeChain, Post, malformed, update
+from support.chains.fake_chain import Post
 from support.indexer.fake_node import FakeNode
+from support.indexer.six_blocks import F
 
-A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
-E, F = Post("e"), Post("f")
-FINALITY = 2
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[FakeNode]:
-    chain = FakeChain()
-    chain.mine([A], [B, C], [], [D], [E], [F])
-    node = FakeNode(chain, tmp_path / "node.db", FINALITY)
-    node.catch_up()
-    yield node
-    node.store.close()
+pytest_plugins = ["support.indexer.node_fixtures"]
 
 
 def test_history__never_touched__is_what_is_served(node: FakeNode) -> None:

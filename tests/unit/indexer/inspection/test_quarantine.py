@@ -1,27 +1,13 @@
 """Payloads that are never served, as an operator finds them."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from chainkit_indexer.inspection.quarantine import find_quarantined, list_quarantine, preview
-from support.chains.fake_chain import FakeChain, Post, malformed, update
+from support.chains.fake_chain import malformed
 from support.indexer.fake_node import FakeNode
+from support.indexer.six_blocks import C
 
-A, B, C, D = Post("a"), update("b"), malformed("c"), Post("d")
-E, F = Post("e"), Post("f")
-FINALITY = 2
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[FakeNode]:
-    chain = FakeChain()
-    chain.mine([A], [B, C], [], [D], [E], [F])
-    node = FakeNode(chain, tmp_path / "node.db", FINALITY)
-    node.catch_up()
-    yield node
-    node.store.close()
+pytest_plugins = ["support.indexer.node_fixtures"]
 
 
 def test_quarantine__filters__choose_by_reason_block_and_number(node: FakeNode) -> None:

@@ -6,17 +6,9 @@ import pytest
 
 from chainkit.errors import StoreError
 from chainkit_jobs.adapters.bigquery import BigQuery
-from support.audit.etl_fixtures import BIGQUERY
+from support.audit.etl_fixtures import BIGQUERY, touch
 
 TABLES = ("blocks", "transactions", "logs")
-
-
-def touch(folder: Path, *names: str) -> Path:
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    return folder
 
 
 @pytest.mark.parametrize(

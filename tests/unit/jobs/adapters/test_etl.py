@@ -11,17 +11,9 @@ from chainkit.errors import StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.etl_layout import Kind
-from support.audit.etl_fixtures import ETHEREUM_ETL
+from support.audit.etl_fixtures import ETHEREUM_ETL, touch
 
 TABLES = ("blocks", "transactions", "receipts", "logs")
-
-
-def touch(folder: Path, *names: str) -> Path:
-    for name in names:
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch()
-    return folder
 
 
 def flat(folder: Path, *others: str) -> Path:

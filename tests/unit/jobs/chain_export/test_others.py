@@ -14,9 +14,9 @@ from support.audit.chain_export_runs import (
     POSTS,
     KilledAfter,
     chain_of,
-    contents_of,
     export,
 )
+from support.audit.export_folders import contents_of
 from support.chains.answered_chain import AnsweredChain, hash_hex
 from support.exports import read_manifest
 

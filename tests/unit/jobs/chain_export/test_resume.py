@@ -15,10 +15,10 @@ from support.audit.chain_export_runs import (
     POSTS,
     KilledAfter,
     chain_of,
-    contents_of,
     export,
     rows_of,
 )
+from support.audit.export_folders import contents_of
 from support.chains.answered_chain import AnsweredChain, hash_hex
 from support.endpoints.fake_endpoint import RpcError
 from support.exports import read_manifest

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from chainkit_jobs.proof.result import Counts, ProblemCode
+from chainkit_jobs.proof.tally import Tally
 from support.audit.audit_exports import Row, base_posts, registered
 from support.audit.chain_proofs import check_rows, claims_of, in_short, tally_of
 from support.audit.proof_changes import (
@@ -269,6 +270,10 @@ CASES = [
 ]
 
 
+def tally(rows: Rows) -> Tally:
+    return tally_of(rows, every_kind_chain().head_hash, claims_of(every_kind_chain()))
+
+
 def test_check__root_of_a_table_is_another__none_of_its_rows_are_proved() -> None:
     rows = chain().rows
     change("transactions", KINDS, 0, nonce=9)(rows)
@@ -287,9 +292,9 @@ def test_check__repeated_header__the_demanded_one_is_held_to() -> None:
             wrong = {"timestamp": timestamp, "hash": b"\x01" * 32, "parent_hash": bytes(32)}
             rows["blocks"].append(row_of(rows, "blocks", number) | wrong)
 
-    tally = tally_of(rows, every_kind_chain().head_hash, claims_of(every_kind_chain()))
+    found = tally(rows)
 
-    assert in_short(tally.problems) == [
+    assert in_short(found.problems) == [
         ("BLOCK_REPEATED", number, "blocks", None, None) for number in (KINDS, KINDS + 1)
     ]
 
@@ -299,10 +304,10 @@ def test_check__one_thing_changed__gives_its_codes_and_no_others(case: Case) -> 
     rows = chain().rows
     case.tamper(rows)
 
-    tally = tally_of(rows, every_kind_chain().head_hash, claims_of(every_kind_chain()))
+    found = tally(rows)
 
-    assert set(in_short(tally.problems)) == set(case.found)
-    assert len(tally.problems) == len(case.found) == tally.problem_counts.total()
+    assert set(in_short(found.problems)) == set(case.found)
+    assert len(found.problems) == len(case.found) == found.problem_counts.total()
 
 
 @pytest.mark.parametrize(
@@ -324,9 +329,9 @@ def test_check__header_is_not_the_demanded_one__chain_breaks_there(
     rows = chain().rows
     tamper(rows)
 
-    tally = tally_of(rows, every_kind_chain().head_hash, claims_of(every_kind_chain()))
+    found = tally(rows)
 
-    assert tally.highest_break == highest_break
+    assert found.highest_break == highest_break
 
 
 @pytest.mark.parametrize(
@@ -364,19 +369,17 @@ def test_check__all_codes__have_a_case() -> None:
 
 
 def test_check__every_kind_of_transaction__is_proved() -> None:
-    tally = tally_of(
-        every_kind_chain().rows, every_kind_chain().head_hash, claims_of(every_kind_chain())
-    )
+    found = tally(every_kind_chain().rows)
 
-    assert tally.problems == [] and tally.highest_break is None
-    assert tally.proved == tally.held
+    assert found.problems == [] and found.highest_break is None
+    assert found.proved == found.held
     assert {row["type"] for row in every_kind_chain().rows["transactions"]} == {0, 1, 2, 3, 4, 0x7E}
-    assert {gap.column for gap in tally.gaps} == {
+    assert {gap.column for gap in found.gaps} == {
         *("l1_fee", "l1_gas_used", "l1_gas_price", "l1_fee_scalar", "l1_base_fee_scalar"),
         *("l1_blob_base_fee", "l1_blob_base_fee_scalar"),
     }
     # Nine of eleven were signed, one of them for any chain.
-    assert tally.chain_ids == 8
+    assert found.chain_ids == 8
 
 
 def test_check__posts_and_registry__are_proved() -> None:

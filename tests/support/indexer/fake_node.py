@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from sqlalchemy import select
 
 from chainkit.signatures import SigningKey
@@ -83,6 +86,14 @@ class FakeNode:
 
     def content(self) -> list[list[tuple[Any, ...]]]:
         return [self.rows(table) for table in schema.metadata.sorted_tables]
+
+    @contextmanager
+    def refusing(self, error: type[Exception], match: str) -> Iterator[None]:
+        """Expect an error of what is done within, and that it changes nothing in the database."""
+        before = self.content()
+        with pytest.raises(error, match=match):
+            yield
+        assert self.content() == before
 
     def journal(self) -> list[tuple[int, int, str, int | None]]:
         names = [column.name for column in schema.journal.columns]

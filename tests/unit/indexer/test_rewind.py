@@ -200,12 +200,9 @@ def test_rewind__cursor_moved_since_the_plan__changes_nothing(node: FakeNode) ->
     plan = plan_rewind(node.store, 6)
     node.chain.mine([Post("g")])
     node.catch_up()
-    before = node.content()
 
-    with pytest.raises(StoreError, match="expected the cursor at block 8"):
+    with node.refusing(StoreError, "expected the cursor at block 8"):
         rewind(node.store, plan)
-
-    assert node.content() == before
 
 
 @pytest.mark.parametrize("to_block", [7, 6])
@@ -216,12 +213,9 @@ def test_rewind__known_blocks_claim_that_final_rows_lie_above__changes_nothing(
     with node.store.writing() as connection:
         connection.execute(update_rows(schema.blocks).values(sequence_ids='{"0": 1}'))
     plan = plan_rewind(node.store, to_block, below_final, node.chain.endpoint)
-    before = node.content()
 
-    with pytest.raises(StoreError, match=r"above the final block 6 .*sequence id 2 "):
+    with node.refusing(StoreError, r"above the final block 6 .*sequence id 2 "):
         rewind(node.store, plan)
-
-    assert node.content() == before
 
 
 def test_rewind__known_block_is_lost__takes_it_from_the_chain(node: FakeNode) -> None:
@@ -247,24 +241,18 @@ def test_rewind__lost_block_leads_below_the_final_one_without_being_told__change
     with node.store.writing() as connection:
         connection.execute(delete(schema.blocks).where(schema.blocks.c.number == 9))
     plan = plan_rewind(node.store, 9, endpoint=node.chain.endpoint)
-    before = node.content()
 
-    with pytest.raises(StoreError, match=r"above the final block 9 .*those above block 8"):
+    with node.refusing(StoreError, r"above the final block 9 .*those above block 8"):
         rewind(node.store, plan)
-
-    assert node.content() == before
 
 
 def test_rewind__everything_taken_back_since_the_plan__changes_nothing(node: FakeNode) -> None:
     plan = plan_rewind(node.store, 6)
     with node.store.writing() as connection:
         connection.execute(delete(schema.cursor))
-    before = node.content()
 
-    with pytest.raises(StoreError, match=r"expected the cursor at block 8 .*, got none"):
+    with node.refusing(StoreError, r"expected the cursor at block 8 .*, got none"):
         rewind(node.store, plan)
-
-    assert node.content() == before
 
 
 def test_rewind__row_missing_below__names_the_command_that_tells(node: FakeNode) -> None:

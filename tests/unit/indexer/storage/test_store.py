@@ -235,26 +235,20 @@ def test_retract__known_blocks_claim_that_final_rows_lie_above__changes_nothing(
     half_final: FakeNode, claimed: int
 ) -> None:
     claim(half_final, f'{{"0": {claimed}}}')
-    before = half_final.content()
     _, ancestor, position = half_final.store.blocks(FIRST_BLOCK + 3)
 
-    with pytest.raises(StoreError, match=rf"above the final block 4 .*sequence id {claimed + 1} "):
+    with half_final.refusing(StoreError, rf"above the final block 4 .*sequence id {claimed + 1} "):
         half_final.store.retract(position, ancestor)
-
-    assert half_final.content() == before
 
 
 def test_retract__to_an_ancestor_below_the_final_block__changes_nothing(
     half_final: FakeNode,
 ) -> None:
-    before = half_final.content()
     final, *_, position = half_final.store.blocks(FIRST_BLOCK + 3)
     ancestor = replace(final, header=replace(final.header, number=final.header.number - 1))
 
-    with pytest.raises(StoreError, match=r"above the final block 4 .*those above block 3"):
+    with half_final.refusing(StoreError, r"above the final block 4 .*those above block 3"):
         half_final.store.retract(position, ancestor)
-
-    assert half_final.content() == before
 
 
 def test_retract__below_the_final_block_as_told__makes_the_ancestor_known_and_final(
@@ -331,12 +325,9 @@ def test_retract_all__nothing_final__begins_anew_and_knows_the_payloads_again(
 
 
 def test_retract_all__something_final__changes_nothing(half_final: FakeNode) -> None:
-    before = half_final.content()
 
-    with pytest.raises(StoreError, match=r"above the final block 4 .*those from block 4 on"):
+    with half_final.refusing(StoreError, r"above the final block 4 .*those from block 4 on"):
         half_final.store.retract_all(position_of(half_final))
-
-    assert half_final.content() == before
 
 
 def test_retract_all__final_blocks_were_lost__changes_nothing(half_final: FakeNode) -> None:
@@ -344,12 +335,9 @@ def test_retract_all__final_blocks_were_lost__changes_nothing(half_final: FakeNo
     with half_final.store.writing() as connection:
         others = schema.blocks.c.number < position.header.number
         connection.execute(delete(schema.blocks).where(others))
-    before = half_final.content()
 
-    with pytest.raises(StoreError, match=r"above the final block 4 .*sequence id 1 "):
+    with half_final.refusing(StoreError, r"above the final block 4 .*sequence id 1 "):
         half_final.store.retract_all(position)
-
-    assert half_final.content() == before
 
 
 def test_retract_all__cursor_moved__changes_nothing(path: Path) -> None:
@@ -357,12 +345,9 @@ def test_retract_all__cursor_moved__changes_nothing(path: Path) -> None:
     position = position_of(node)
     node.chain.mine([])
     node.catch_up()
-    before = node.content()
 
-    with pytest.raises(StoreError, match="expected the cursor at"):
+    with node.refusing(StoreError, "expected the cursor at"):
         node.store.retract_all(position)
-
-    assert node.content() == before
     node.store.close()
 
 
@@ -371,10 +356,7 @@ def test_retract_all__oldest_known_block_is_block_0__changes_nothing(path: Path)
     with node.store.writing() as connection:
         oldest = schema.blocks.c.number == FIRST_BLOCK - 1
         connection.execute(update(schema.blocks).where(oldest).values(number=0))
-    before = node.content()
 
-    with pytest.raises(StoreError, match="those from block 0 on"):
+    with node.refusing(StoreError, "those from block 0 on"):
         node.store.retract_all(position_of(node))
-
-    assert node.content() == before
     node.store.close()

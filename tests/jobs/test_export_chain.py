@@ -16,13 +16,13 @@ from chainkit.errors import RetryableChainError
 from chainkit.ethereum import header_bytes, receipt_bytes, transaction_bytes, trie_root
 from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.export import export_chain, resolve_range
+from support.audit.export_folders import contents_of
 from support.chains.chain import Deployment, LocalChain, redeployed
 from support.chains.every_type import send_every_type
 from support.chains.exported_chain import (
     GROUP,
     WHOLE,
     arguments_of,
-    contents_of,
     export,
     exported,
     publish,

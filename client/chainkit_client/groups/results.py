@@ -46,12 +46,18 @@ def may_succeed(session: Session, header: MessageHeader) -> bool:
     final = history.final_epoch(session.connection, session.group_id, session.final_sequence_id)
     if final is None or header.epoch > final:
         return True
+    if not session.is_member and session.epoch > final:
+        # A reorg may take the removal of this installation back.
+        return True
     return not history.is_confirmed(session.connection, session.group_id)
 
 
 def tried_with(session: Session, header: MessageHeader) -> bytes | None:
-    """Return the current authenticator of a payload's epoch; None before that epoch."""
-    if session.current is None or header.epoch > session.epoch:
+    """Return the current authenticator of a payload's epoch.
+
+    None before that epoch, and while this installation is removed: nothing can be decrypted then.
+    """
+    if session.current is None or not session.is_member or header.epoch > session.epoch:
         return None
     found = history.read_epochs(session.connection, session.group_id, header.epoch, most=1)
     is_it = bool(found) and found[0].number == header.epoch

@@ -77,7 +77,7 @@ def finalize(session: Session, sequence_id: int) -> bool:
     rows.forget_final(connection, group_id, final)
     if not session.is_member and session.epoch <= final:
         _end_intents(session)
-    elif history.is_confirmed(connection, group_id):
+    elif session.is_member and history.is_confirmed(connection, group_id):
         forget_welcomes(session, final)
         payloads.let_go(connection, session.topic, final + 1)
     return is_deleted

@@ -198,6 +198,30 @@ def test_retract__a_removal__lets_the_member_back(make_party: MakeParty) -> None
     assert not party["carol"].groups.group(GROUP_ID).is_member
 
 
+@pytest.mark.parametrize("is_epoch_final", [False, True])
+def test_retract__a_removal_before_a_late_message__reads_the_message(
+    make_party: MakeParty, is_epoch_final: bool
+) -> None:
+    party = make_party("alice", "bob", "carol")
+    carol = party["carol"]
+    update(party["alice"])
+    party.read()
+    party["alice"].groups.queue(GROUP_ID, RemoveMembers((carol.key,)))
+    party["alice"].advance()
+    carol.read()
+    party["bob"].groups.send(GROUP_ID, b"sent before the removal was known", 1)
+    party["bob"].advance()
+    carol.read()
+    assert carol.words() == []
+    if is_epoch_final:
+        carol.groups.finalize(GROUP_ID, 1)
+
+    party.reorg(1, [])
+    carol.read()
+
+    assert carol.words() == [b"sent before the removal was known"]
+
+
 def test_apply__the_same_commit_in_another_block__takes_its_time(make_party: MakeParty) -> None:
     party = make_party("alice", "bob", others=["carol"])
     party["alice"].groups.queue(GROUP_ID, AddMembers((party["carol"].key,)))

@@ -12,10 +12,13 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.metadata import PathDistribution, requires
 from pathlib import Path
 from typing import Final
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from chainkit_client.mls.program import pinned_digests
 from localnet.accounts import COUNCIL
@@ -174,14 +177,47 @@ def installed(
 ) -> Iterator[Installed]:
     extra: str = request.param
     folder = tmp_path_factory.getbasetemp() / "installed"
-    into = ("pip", "install", "--python", folder)
-    locked = ("--constraint", "requirements/dev.txt", "--override", "requirements/overrides.txt")
+    locked = tmp_path_factory.mktemp("locked") / f"{extra}.txt"
+    locked.write_text(locked_for(wheel, extra))
     uv("venv", "--clear", "--python", sys.executable, folder)
+    # As set-up installs: uv's cache has no more than such an installation asks for.
+    uv("pip", "sync", "--python", folder, "--require-hashes", locked)
     # Without the cache, which would keep each wheel that a test ever built.
-    uv(*into, "--no-deps", "--no-cache", wheel)
-    uv(*into, *locked, "chainkit" if extra == "none" else f"chainkit[{extra}]")
+    uv("pip", "install", "--python", folder, "--no-deps", "--no-cache", wheel)
     yield Installed(extra, folder / "bin")
     shutil.rmtree(folder)
+
+
+def locked_for(wheel: Path, extra: str) -> str:
+    """Return the part of the lock file that the wheel needs with an extra."""
+    needed = names_of(wheel, extra)
+    entries = re.split(r"^(?=\w)", (ROOT / "requirements/dev.txt").read_text(), flags=re.MULTILINE)
+    return "".join(each for each in entries if each.partition("==")[0] in needed)
+
+
+def names_of(wheel: Path, extra: str) -> set[str]:
+    """Return the packages that the wheel needs with an extra, and those that these need."""
+    with zipfile.ZipFile(wheel) as archive:
+        [metadata] = [
+            each for each in zipfile.Path(archive).iterdir() if each.name.endswith(".dist-info")
+        ]
+        own = PathDistribution(metadata).requires or []
+        waiting, found = needed(own, {extra}), set[tuple[str, frozenset[str]]]()
+        while waiting:
+            one = waiting.pop()
+            if (key := (canonicalize_name(one.name), frozenset(one.extras))) not in found:
+                found.add(key)
+                is_own = key[0] == "chainkit"
+                waiting += needed(own if is_own else requires(key[0]) or [], one.extras)
+    return {name for name, _ in found}
+
+
+def needed(lines: list[str], extras: set[str]) -> list[Requirement]:
+    return [
+        each
+        for each in map(Requirement, lines)
+        if each.marker is None or any(each.marker.evaluate({"extra": one}) for one in ("", *extras))
+    ]
 
 
 def test_installed__each_command_of_the_role__prints_its_help(installed: Installed) -> None:

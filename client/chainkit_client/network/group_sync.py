@@ -28,7 +28,7 @@ from chainkit_client.network.sync_machine import (
     SyncState,
     transition,
 )
-from chainkit_client.network.topic_reader import NodesSilent
+from chainkit_client.network.topic_reader import NodesSilent, TopicReader
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_envelopes, read_topic
 from chainkit_client.storage.store import Store
@@ -62,12 +62,13 @@ class GroupSync:
         self._turn = asyncio.Lock()
         final = groups.last_final(group_id)
         self._state = SyncState(dict.fromkeys(session.keys.chain_ids, final))
-        self._begin()
+        self._reader: TopicReader | None = None
+        """None where the topic is to be read from its beginning."""
 
     @property
     def topic(self) -> Topic:
-        """The group's topic, as far as it was read."""
-        return self._reader.topic
+        """The group's topic, as far as it was read. Raises StoreError."""
+        return self._begun().topic
 
     async def sync(self) -> Round:
         """Do one round. Raises NodesSilent, ChainError, EngineFailed, StoreError, ReorgTooDeep."""
@@ -89,7 +90,8 @@ class GroupSync:
         move = transition(self._state.step, event)
         self._state = sync_machine.moved(self._state, event)
         if move.begins_again:
-            self._begin()
+            # Read again when next needed: a database that has just failed may fail here, too.
+            self._reader = None
 
     async def _work(self, done: Round) -> Event:
         """Do the work of the step, and return the resulting event."""
@@ -109,16 +111,19 @@ class GroupSync:
             case _:
                 return await self._finalize()
 
-    def _begin(self) -> None:
-        """Begin with the stored envelopes of the topic, except doubted ones."""
+    def _begun(self) -> TopicReader:
+        """Return the topic's reader; begin with the stored envelopes, except doubted ones."""
+        if self._reader is not None:
+            return self._reader
         topic = Topic(group_topic(self._group_id), doubted=self._state.doubted.keys())
-        self._reader = self._session.reader(topic)
         with self._store.reading() as connection:
             kept = read_topic(connection, topic.topic)
         keys, now_ns = self._session.keys, self._session.now_ns()
         for server_id, envelopes in groupby(kept, self._session.server_of):
             if server_id is not None:
                 topic.hold(envelopes, server_id, keys, now_ns)
+        self._reader = self._session.reader(topic)
+        return self._reader
 
     async def _check(self) -> Event:
         """Look up payloads that are not final; the group goes back where the chain lost one."""
@@ -153,11 +158,12 @@ class GroupSync:
             return Event.READ_OFTEN
         # A node may have left out a payload of the chain, or served a payload that a reorg took
         # back: read payloads that are not final again, from all asked nodes.
-        self.topic.read_again = {
+        reader = self._begun()
+        reader.topic.read_again = {
             each: self._state.final.get(each, 0) + 1 for each in self._session.keys.chain_ids
         }
-        self.topic.doubted = self._state.doubted.keys()
-        found = await self._reader.read()
+        reader.topic.doubted = self._state.doubted.keys()
+        found = await reader.read()
         self._session.keep(found.breaches)
         # Keep waiting envelopes, too: another node may hide them in the next round.
         self._keep(found.accepted)

@@ -126,6 +126,26 @@ def test_sync__an_answer_is_not_kept__is_read_and_applied_in_the_next_round(stag
     assert stage.groups.applied == [(100, 2)]
 
 
+def test_sync__database_fails_for_a_while__what_is_kept_is_still_known(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.session.one.hold(NODE.signed(2, seen={0: 3}))
+    stage.round()
+    # The nodes hide what is kept, and waits; the next answer can neither be kept nor the file read.
+    stage.session.one.held.clear()
+    stage.session.other.hold(message(NODE, 4))
+    stage.session.store_error = StoreError("database", "a write", "a lock")
+    with monkeypatch.context() as failing, pytest.raises(StoreError):
+        failing.setattr(stage.store, "reading", lambda: stage.session.keep(()))
+        stage.round()
+
+    stage.session.store_error = None
+    stage.session.mine(3, 1)
+    stage.round()
+
+    assert sorted(stage.groups.applied) == [(0, 3), (100, 2), (100, 4)]
+
+
 def test_sync__no_node_answers__what_was_read_is_not_read_again(stage: Stage) -> None:
     stage.session.one.hold(message(NODE, 2))
     stage.round()

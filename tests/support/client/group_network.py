@@ -21,7 +21,7 @@ from chainkit_client.groups.history import Epoch, read_epochs
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.publishing import Answer, PublishOutcome, advance
-from chainkit_client.intents.arguments import AddMembers
+from chainkit_client.intents.arguments import AddMembers, KeyUpdate
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import MlsEngine
 from chainkit_client.storage.own import insert_installation, insert_key_package
@@ -288,3 +288,17 @@ class Party:
         """Close all databases."""
         for each in self.devices.values():
             each.close()
+
+
+def update(device: Device) -> None:
+    """Commit a new key of a device."""
+    device.groups.queue(GROUP_ID, KeyUpdate())
+    device.advance()
+
+
+def histories(party: Party, *names: str) -> set[tuple[tuple[int, bytes], ...]]:
+    """The histories of devices from epoch 1 on."""
+    return {
+        tuple(sorted((one, each) for one, each in party[name].authenticators().items() if one))
+        for name in names
+    }

@@ -7,7 +7,7 @@ import pytest
 from chainkit_client.groups.publishing import Answer, PublishOutcome
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.storage.schema import DeliveryStatus, IntentState
-from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, Device
+from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, Device, update
 
 from .conftest import MakeParty
 
@@ -15,11 +15,6 @@ S = IntentState
 UNKNOWN = Answer(PublishOutcome.UNKNOWN)
 NOT_TAKEN = Answer(PublishOutcome.NOT_TAKEN)
 REFUSED = Answer(PublishOutcome.REFUSED, "it breaks a rule")
-
-
-def update(device: Device) -> None:
-    device.groups.queue(GROUP_ID, KeyUpdate())
-    device.advance()
 
 
 def delivery(device: Device, content: bytes) -> DeliveryStatus:

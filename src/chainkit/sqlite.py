@@ -48,7 +48,8 @@ class Stamp:
             raise error(subject, self.owned, self.other)
         version = _header(connection, "user_version")
         if version != self.user_version:
-            got = f"version {version}, which a newer chainkit made"
+            age = "a newer" if version > self.user_version else "an older"
+            got = f"version {version}, which {age} chainkit made"
             raise error(subject, f"version {self.user_version}", got)
 
 
@@ -128,5 +129,5 @@ def may_pass(cause: BaseException | None) -> bool:
     return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _PASSING
 
 
-def _header(connection: Connection, name: str) -> object:
-    return connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+def _header(connection: Connection, name: str) -> int:
+    return int(connection.exec_driver_sql(f"PRAGMA {name}").scalar_one())

@@ -116,12 +116,13 @@ def test_open__a_file_that_others_may_read__is_private_again(tmp_path: Path) -> 
     assert stat.S_IMODE((tmp_path / "client.db").stat().st_mode) == 0o600
 
 
-def test_open__a_newer_version__is_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("change", "age"), [(1, "a newer"), (-1, "an older")])
+def test_open__another_version__is_told(tmp_path: Path, change: int, age: str) -> None:
     opened(tmp_path / "client.db").close()
     with closing(sqlite3.connect(tmp_path / "client.db")) as connection:
-        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + change}")
 
-    with pytest.raises(StoreError, match="which a newer chainkit made"):
+    with pytest.raises(StoreError, match=f"which {age} chainkit made"):
         opened(tmp_path / "client.db")
 
 

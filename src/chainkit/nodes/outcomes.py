@@ -74,7 +74,7 @@ def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
     return NodeLost(subject, "an answer", words)
 
 
-def as_endpoint_error(subject: str, expected: str, error: Any, hint: str = "") -> ChainError:
+def as_endpoint_error(subject: str, expected: str, error: Any, place: str = "") -> ChainError:
     """Return the error of a read from a node as an endpoint's error.
 
     Only EndpointUnavailable and RateLimited are worth another try. ``error`` is gRPC's.
@@ -84,7 +84,7 @@ def as_endpoint_error(subject: str, expected: str, error: Any, hint: str = "") -
     if code not in _TRANSIENT:
         return RefusedRequest(subject, expected, words)
     kind = RateLimited if code is grpc.StatusCode.RESOURCE_EXHAUSTED else EndpointUnavailable
-    return kind(subject, expected, words, hint)
+    return kind(subject, expected, words, place)
 
 
 def status_details(error: grpc.aio.AioRpcError) -> bytes | None:

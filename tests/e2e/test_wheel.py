@@ -12,15 +12,14 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.metadata import PathDistribution, requires
+from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Final
 
 import pytest
-from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from chainkit_client.mls.program import pinned_digests
+from chainkit_jobs.spark.environment import packages_behind
 from localnet.accounts import COUNCIL
 from localnet.commands import Background, CommandFailed, Settings, run, run_json
 from localnet.network import start_gateway, wait_for_entry
@@ -190,34 +189,13 @@ def installed(
 
 def locked_for(wheel: Path, extra: str) -> str:
     """Return the part of the lock file that the wheel needs with an extra."""
-    needed = names_of(wheel, extra)
-    entries = re.split(r"^(?=\w)", (ROOT / "requirements/dev.txt").read_text(), flags=re.MULTILINE)
-    return "".join(each for each in entries if each.partition("==")[0] in needed)
-
-
-def names_of(wheel: Path, extra: str) -> set[str]:
-    """Return the packages that the wheel needs with an extra, and those that these need."""
     with zipfile.ZipFile(wheel) as archive:
         [metadata] = [
             each for each in zipfile.Path(archive).iterdir() if each.name.endswith(".dist-info")
         ]
-        own = PathDistribution(metadata).requires or []
-        waiting, found = needed(own, {extra}), set[tuple[str, frozenset[str]]]()
-        while waiting:
-            one = waiting.pop()
-            if (key := (canonicalize_name(one.name), frozenset(one.extras))) not in found:
-                found.add(key)
-                is_own = key[0] == "chainkit"
-                waiting += needed(own if is_own else requires(key[0]) or [], one.extras)
-    return {name for name, _ in found}
-
-
-def needed(lines: list[str], extras: set[str]) -> list[Requirement]:
-    return [
-        each
-        for each in map(Requirement, lines)
-        if each.marker is None or any(each.marker.evaluate({"extra": one}) for one in ("", *extras))
-    ]
+        needed = packages_behind(PathDistribution(metadata), {extra})
+    entries = re.split(r"^(?=\w)", (ROOT / "requirements/dev.txt").read_text(), flags=re.MULTILINE)
+    return "".join(each for each in entries if each.partition("==")[0] in needed)
 
 
 def test_installed__each_command_of_the_role__prints_its_help(installed: Installed) -> None:

@@ -21,7 +21,7 @@ import sys
 import sysconfig
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
@@ -33,7 +33,6 @@ from pyspark.find_spark_home import _find_spark_home
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError, StoreError
 
-_ROOT: Final = "chainkit[audit]"
 _OWN_PACKAGES: Final = ("chainkit", "chainkit_jobs")
 _OF_SPARK: Final = frozenset({"pyspark", "py4j"})
 
@@ -138,22 +137,36 @@ def needed_distributions() -> list[Distribution]:
 
     Raises ConfigurationError where one is missing.
     """
-    found: dict[str, Distribution] = {}
+    found = packages_behind(distribution("chainkit"), {"audit"}, without=_OF_SPARK)
+    return [found[name] for name in sorted(found)]
+
+
+def packages_behind(
+    package: Distribution, extras: Collection[str], without: Collection[str] = ()
+) -> dict[str, Distribution]:
+    """Return the installed packages that a package needs with extras, by name, not itself.
+
+    ``without`` names packages that are left out with all that only they need. Raises
+    ConfigurationError where a package is missing.
+    """
+    itself = canonicalize_name(package.name)
+    found: dict[str, Distribution] = {itself: package}
     seen: set[tuple[str, frozenset[str]]] = set()
-    waiting = [Requirement(_ROOT)]
+    waiting = [*_requirements(package, frozenset(extras))]
     while waiting:
         requirement = waiting.pop()
-        name, extras = canonicalize_name(requirement.name), frozenset(requirement.extras)
-        if name in _OF_SPARK or (name, extras) in seen:
+        name, more = canonicalize_name(requirement.name), frozenset(requirement.extras)
+        if name in without or (name, more) in seen:
             continue
-        seen.add((name, extras))
-        try:
-            package = found[name] = distribution(name)
-        except PackageNotFoundError as error:
-            raise ConfigurationError("environment", f"the package {name}", "none") from error
-        waiting.extend(_requirements(package, extras))
-    del found["chainkit"]
-    return [found[name] for name in sorted(found)]
+        seen.add((name, more))
+        if name not in found:
+            try:
+                found[name] = distribution(name)
+            except PackageNotFoundError as error:
+                raise ConfigurationError("environment", f"the package {name}", "none") from error
+        waiting.extend(_requirements(found[name], more))
+    del found[itself]
+    return found
 
 
 def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[Requirement]:

@@ -104,7 +104,9 @@ def test_write__disk_full__waits_for_space_with_whole_pages(kind: str, postgres:
         written = fill(database)
         with pytest.raises(StoreUnavailable, match=r"(?i)disk is full|no space left"):
             write_page(database)
-        # Not before: a new connection to PostgreSQL may need space for the catalogue's cache.
+        if kind == "sqlite":
+            # A new connection to PostgreSQL may need space for the catalogue's cache.
+            assert whole_pages(database) == written
         ballast.unlink()
         assert whole_pages(database) == written > 0
         write_page(database)

@@ -210,8 +210,12 @@ def test_connect__many_addresses_that_are_silent__ends_with_the_exchange(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     tried: list[Any] = []
+    really = socket.socket.connect
 
     def silent(self: socket.socket, address: Any) -> None:
+        if address[1] != 9:
+            # A thread of another test's Spark or server has connections of its own.
+            return really(self, address)
         tried.append(address)
         time.sleep(self.gettimeout() or 0)
         raise TimeoutError

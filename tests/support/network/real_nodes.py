@@ -38,7 +38,7 @@ def until(is_so: Callable[[], bool], seconds: float = SECONDS) -> None:
     """Wait until something is so; a node that is away meanwhile answers later."""
     deadline = time.monotonic() + seconds
     while True:
-        with suppress(grpc.RpcError):
+        with suppress(grpc.RpcError, OSError):
             if is_so():
                 return
         assert time.monotonic() < deadline
@@ -127,12 +127,23 @@ class RealNode:
 
     def peer_streams(self) -> int:
         """Return how many streams of other nodes' envelopes it has open."""
-        with urllib.request.urlopen(f"{self.monitor}/metrics", timeout=SECONDS) as answer:
-            lines = answer.read().decode().splitlines()
+        lines = self._monitored("/metrics").decode().splitlines()
         [value] = [
             each.split() for each in lines if each.startswith("chainkit_node_peer_streams_o")
         ]
         return int(float(value[1]))
+
+    def substitutes(self, originator: RealNode) -> set[int]:
+        """Return which nodes it asks for another one's envelopes, by its status."""
+        peers = json.loads(self._monitored("/status.json"))["peers"]
+        [live] = [each["live"] for each in peers if each["node_id"] == originator.node_id]
+        if live is None:
+            raise TimeoutError("the node's event loop had no turn")
+        return set(live["substitutes"])
+
+    def _monitored(self, path: str) -> bytes:
+        with urllib.request.urlopen(f"{self.monitor}{path}", timeout=SECONDS) as answer:
+            return bytes(answer.read())
 
 
 @dataclass
@@ -205,13 +216,3 @@ def real_network(deployment: Deployment, folder: Path) -> Iterator[RealNetwork]:
         write_private(settings.password_path, PASSWORD + "\n")
         proxy = stack.enter_context(TcpProxy())
         yield RealNetwork(chain, settings, proxy, folder, stack)
-
-
-def logged(node: RealNode) -> list[dict[str, Any]]:
-    """Return the entries of a node's log since its start."""
-    assert node.service is not None
-    found = []
-    for line in node.service.log_lines():
-        with suppress(ValueError):
-            found.append(json.loads(line))
-    return found

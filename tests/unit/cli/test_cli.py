@@ -215,7 +215,7 @@ def test_run__command_whose_packages_are_missing__names_the_extra(
 
     assert result.exit_code == 2
     assert f"chainkit {command} needs the package absent_package" in result.output
-    assert f"pip install '.[{extra}]' in a clone of chainkit" in result.output
+    assert f"{extra}.txt '.[{extra}]' in a clone of chainkit" in result.output
 
 
 # ------------------------------------------------------------------ a light start
@@ -284,8 +284,8 @@ main()
 
     assert done.returncode == 2
     assert (
-        f"needs the package {package}: make mls-engine && pip install '.[{extra}]' in a clone"
-        in done.stderr
+        f"needs the package {package}: make mls-engine && pip install "
+        f"-c requirements/constraints/{extra}.txt '.[{extra}]' in a clone" in done.stderr
     )
 
 

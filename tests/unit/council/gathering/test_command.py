@@ -59,7 +59,7 @@ def test_gather__without_grpcio__names_the_extra(
 
     assert outcome.code == 2
     assert "expected the package grpc, got none" in outcome.err
-    assert "pip install '.[council]' in a clone" in " ".join(outcome.err.split())
+    assert "council.txt '.[council]' in a clone" in " ".join(outcome.err.split())
 
 
 def test_gather__example_of_the_guide__is_what_the_command_prints(

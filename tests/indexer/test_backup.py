@@ -2,11 +2,13 @@ import json
 import shutil
 import signal
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from chainkit_indexer.storage import schema
+from chainkit_indexer.storage import migrate, schema
+from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.store import Store
 from support.chains.chain import LocalChain
 from support.command_line import run as run_here
@@ -179,3 +181,47 @@ def test_restore__over_a_database__is_refused(
         json.dumps(before, default=str),
     )
     assert "already exists" in refused.err
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """The database of an older chainkit."""
+    path = tmp_path / "old.db"
+    database = Database(str(path))
+    migrate.create(database)
+    database.close()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0000'")
+    return path
+
+
+def test_backup__database_of_an_older_chainkit__is_made_and_restored_as_it_is(
+    old: Path, tmp_path: Path
+) -> None:
+    backup, restored = tmp_path / "before-upgrade.db", tmp_path / "restored.db"
+
+    made = run_here("index", "backup", "--database", old, "--out", backup)
+    done = run_here("index", "restore", backup, "--database", restored, "--json")
+
+    assert (made.code, made.err) == (0, "")
+    assert made.out.endswith("revision 0000, older than 0001\n")
+    # Nothing tells the operator to change the only way back.
+    assert "migrate" not in made.out
+    assert (done.code, done.content["revision"], done.content["cursor"]) == (0, "0000", None)
+    for each in (backup, restored):
+        with closing(sqlite3.connect(each)) as connection:
+            version = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        assert version == ("0000",)
+
+
+def test_restore__backup_of_a_newer_chainkit__is_refused_and_nothing_is_written(
+    old: Path, tmp_path: Path
+) -> None:
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+
+    done = run_here("index", "restore", old, "--database", tmp_path / "restored.db")
+
+    assert done.code == 2
+    assert "a newer chainkit made it" in done.err
+    assert not (tmp_path / "restored.db").exists()

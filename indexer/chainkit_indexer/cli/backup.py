@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from chainkit.errors import StoreError
 from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
@@ -13,6 +14,8 @@ from chainkit.text.json_values import reference_as_json
 from chainkit_indexer.service.opening import existing
 from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.backup import copy_database, file_to_copy
+from chainkit_indexer.storage.database import Database
+from chainkit_indexer.storage.migrate import REVISION, existing_revision
 
 
 @click.command("backup", cls=CompleteCommand)
@@ -29,7 +32,8 @@ def backup_command(database: str, out: Path, as_json: bool) -> None:
     """Copy the database to a new file; the indexer may run.
 
     The copy has all committed transactions. A copy by `cp` lacks the newest ones, which are in the
-    log beside the file while the indexer runs, and after `kill -9`. For PostgreSQL, use pg_dump.
+    log beside the file while the indexer runs, and after `kill -9`. A database of an older chainkit
+    is copied as it is. For PostgreSQL, use pg_dump.
 
     \b
     Example:
@@ -49,7 +53,8 @@ def restore_command(backup: Path, database: str, as_json: bool) -> None:
     """Make a node's database of a backup.
 
     If there is a database, move it away first. The backup is checked, and is left as it is. The
-    indexer continues at the backup's cursor.
+    indexer continues at the backup's cursor. A backup that an older chainkit made is restored as it
+    is: `chainkit index migrate` brings the restored database up to date, and the backup stays.
 
     \b
     Example:
@@ -57,18 +62,39 @@ def restore_command(backup: Path, database: str, as_json: bool) -> None:
     """
     target = file_to_copy(database)
     # A file of something else is refused before anything is written.
-    with existing(str(backup)), late_progress_bar("restoring") as progress:
+    _revision(backup)
+    with late_progress_bar("restoring") as progress:
         copy_database(backup, target, progress)
     _echo(target, as_json)
 
 
+def _revision(file: Path) -> str:
+    """Return the revision of a database, older than this program's or the same.
+
+    Raises StoreError for another file, and for a database of a newer chainkit.
+    """
+    if not file.is_file():
+        raise StoreError(f"database {file}", "a file that exists", "none")
+    database = Database(str(file), read_only=True)
+    try:
+        return existing_revision(database)
+    finally:
+        database.close()
+
+
 def _echo(target: Path, as_json: bool) -> None:
-    with existing(str(target)) as store:
-        position = store.position()
-    cursor = None if position is None else position.header.reference
-    size = target.stat().st_size
+    size, revision = target.stat().st_size, _revision(target)
+    cursor = None
+    # Only the tables of this program's revision are read: an old copy stays as it is.
+    if revision == REVISION:
+        with existing(str(target)) as store:
+            position = store.position()
+        cursor = None if position is None else position.header.reference
     if as_json:
         found = None if cursor is None else reference_as_json(cursor)
-        echo_json({"file": str(target), "bytes": size, "cursor": found})
-        return
-    click.echo(f"{target}: {size} bytes, cursor {'none' if cursor is None else f'block {cursor}'}")
+        echo_json({"file": str(target), "bytes": size, "revision": revision, "cursor": found})
+    elif revision != REVISION:
+        click.echo(f"{target}: {size} bytes, revision {revision}, older than {REVISION}")
+    else:
+        where = "none" if cursor is None else f"block {cursor}"
+        click.echo(f"{target}: {size} bytes, cursor {where}")

@@ -75,6 +75,18 @@ def check_revision(database: Database) -> str | None:
     return found
 
 
+def existing_revision(database: Database) -> str:
+    """Return the revision of a database that has tables, also an older one.
+
+    Raises StoreError where there are no tables, newer ones, or ones without a revision.
+    """
+    found = revision(database)
+    if found is None:
+        raise StoreError(f"database {database.name}", "an indexer's tables", "none")
+    _refuse_newer(database, found)
+    return found
+
+
 def create(database: Database) -> None:
     """Make the tables of a database that has none."""
     database.prepare()
@@ -93,10 +105,7 @@ def upgrade(database: Database) -> str:
     on it, and StoreError where there are no tables, newer ones, or ones without a revision.
     """
     database.lock()
-    found = revision(database)
-    if found is None:
-        raise StoreError(f"database {database.name}", "an indexer's tables", "none")
-    _refuse_newer(database, found)
+    found = existing_revision(database)
     if found != REVISION:
         with database.writing() as connection:
             _migrate(connection)

@@ -314,6 +314,18 @@ def code_of_query(node: RealNode, token: str) -> grpc.StatusCode:
     return grpc.StatusCode.OK
 
 
+def test_databases__after_all_faults_and_beside_their_nodes__are_verified(four: Four) -> None:
+    for node in four.nodes:
+        verified = run("node", "verify", "--database", node.database, "--json")
+
+        assert verified.code == 0, verified.out
+        held = {
+            each["originator_id"]: each["envelopes"] for each in verified.content["originators"]
+        }
+        acknowledged = {each: len(set(some)) for each, some in four.acknowledged.items()}
+        assert all(held[each] >= count for each, count in acknowledged.items())
+
+
 @pytest.mark.conforms("N32", "N33", "2.2.1-14", "2.2.1-15")
 def test_operator__with_a_new_key__is_followed_and_its_old_node_no_more(four: Four) -> None:
     old, *others = four.nodes

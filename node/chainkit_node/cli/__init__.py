@@ -26,6 +26,11 @@ _COMMANDS: Final = {
         "status_command",
         "Show originators, peers, gaps, reorgs and reports, and whether anything needs attention.",
     ),
+    "verify": LazyCommand(
+        "chainkit_node.cli.verify",
+        "verify_command",
+        "Verify the envelopes of all originators that the database holds; ends with 1 for a fault.",
+    ),
     "watch": LazyCommand(
         "chainkit_node.cli.watch",
         "watch_command",

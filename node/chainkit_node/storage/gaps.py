@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
@@ -87,6 +88,23 @@ def read_asked_gaps(connection: Connection, originator_id: int) -> list[GapRow]:
     return [GapRow._make(row) for row in connection.execute(ordered)]
 
 
+def unknown_gaps(
+    connection: Connection, originator_id: int, held: Collection[int], ids: range
+) -> list[range]:
+    """Return the ids of a range that are neither held nor known as missing, as runs."""
+    query = select(_TABLE.c.first_id, _TABLE.c.last_id).where(
+        _TABLE.c.originator_id == originator_id,
+        _TABLE.c.first_id <= ids[-1],
+        _TABLE.c.last_id >= ids[0],
+        _TABLE.c.state.in_([each.value for each in _UNFILLED]),
+    )
+    known = [range(first, last + 1) for first, last in connection.execute(query)]
+    # A hostile id may make a gap of 2^62 ids: only the ends between held ids are looked at.
+    edges = sorted({ids.start - 1, *held, ids.stop})
+    runs = [range(low + 1, high) for low, high in pairwise(edges)]
+    return [part for run in runs if run for part in _outside(run, known)]
+
+
 def read_filled_after(connection: Connection, changed_ns: int) -> list[GapRow]:
     """Return the ranges that were filled after a moment, up to MOST_READ, in that order."""
     is_newer = _TABLE.c.state == GapState.FILLED.value, _TABLE.c.changed_ns > changed_ns
@@ -122,6 +140,17 @@ def _is(gap: GapRow) -> tuple[ColumnElement[bool], ...]:
 
 def _next_ns(connection: Connection, now_ns: int) -> int:
     return max(now_ns, read_last_change(connection) + 1)
+
+
+def _outside(run: range, known: Iterable[range]) -> Iterable[range]:
+    """Cut known ranges out of a run."""
+    start = run.start
+    for each in sorted(known, key=lambda known: known.start):
+        if start < min(each.start, run.stop):
+            yield range(start, min(each.start, run.stop))
+        start = max(start, each.stop)
+    if start < run.stop:
+        yield range(start, run.stop)
 
 
 def _runs(sequence_ids: Iterable[int]) -> Iterable[range]:

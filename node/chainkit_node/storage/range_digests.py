@@ -15,7 +15,7 @@ just been forgotten. Readers write nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
@@ -26,6 +26,7 @@ from sqlalchemy import (
     delete,
     insert,
     select,
+    tuple_,
 )
 
 from chainkit.errors import StoreUnavailable
@@ -120,6 +121,41 @@ def store_ranges(connection: Connection, originator_id: int, most_leaves: int) -
         complete = [each for each in parents if LogRange(level, each).last <= highest]
         numbers = [each for each in complete if reading.has_all_parts(level, each)]
     return count
+
+
+class RangeKey(NamedTuple):
+    """A row of ``range_digests`` of one originator, in the order of the primary key."""
+
+    level: int
+    number: int
+
+
+class ComparedRanges(NamedTuple):
+    """A page of an originator's rows, computed again."""
+
+    compared: int
+    differing: list[LogRange]
+    last: RangeKey | None
+    """Where the next page begins; None where the last row is behind."""
+
+
+def differing_ranges(
+    connection: Connection, originator_id: int, after: RangeKey | None
+) -> ComparedRanges:
+    """Compare a page of rows with what the envelopes, or the rows of the parts, make."""
+    is_behind = _rows.originator_id == originator_id
+    if after is not None:
+        is_behind = and_(is_behind, tuple_(_rows.level, _rows.number) > tuple_(*after))
+    query = select(_rows.level, _rows.number, _rows.digests).where(is_behind)
+    page = connection.execute(query.order_by(_rows.level, _rows.number).limit(_MOST_COMPUTED)).all()
+    reading = _Reading(connection, originator_id, read_highest_id(connection, originator_id))
+    differing = []
+    for level in sorted({row.level for row in page}):
+        stored = {row.number: row.digests for row in page if row.level == level}
+        made = reading.leaves(stored) if level == 0 else reading.of_parts(level, list(stored))
+        differing += [LogRange(level, each) for each in stored if made[each] != stored[each]]
+    last = RangeKey(*page[-1][:2]) if len(page) == _MOST_COMPUTED else None
+    return ComparedRanges(len(page), differing, last)
 
 
 def find_missing_leaves(

@@ -2,8 +2,7 @@
 //
 //   node tests/browser/look.mjs PAGE.html PRINTED.pdf
 import { pathToFileURL } from "node:url";
-import chromium from "@sparticuz/chromium";
-import puppeteer from "puppeteer-core";
+import { launch } from "./launch.mjs";
 import { findOverflow } from "./overflow.mjs";
 
 const SCREENS = [
@@ -15,11 +14,7 @@ const SCREENS = [
 const PAPER = { width: 688, height: 1000 };
 
 const [file, printed] = process.argv.slice(2);
-const browser = await puppeteer.launch({
-  executablePath: await chromium.executablePath(),
-  args: [...chromium.args, "--no-sandbox"],
-  headless: "shell",
-});
+const browser = await launch();
 try {
   console.log(JSON.stringify(await look(pathToFileURL(file).href)));
 } finally {

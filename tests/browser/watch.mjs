@@ -4,8 +4,7 @@
 //
 // Each line is answered by one: {"answer": …} or {"error": …}.
 import { createInterface } from "node:readline";
-import chromium from "@sparticuz/chromium";
-import puppeteer from "puppeteer-core";
+import { launch } from "./launch.mjs";
 import { findOverflow } from "./overflow.mjs";
 
 const PATIENCE = 20_000;
@@ -110,11 +109,7 @@ function findContrasts() {
   return low;
 }
 
-const browser = await puppeteer.launch({
-  executablePath: await chromium.executablePath(),
-  args: [...chromium.args, "--no-sandbox"],
-  headless: "shell",
-});
+const browser = await launch();
 try {
   const page = await browser.newPage();
   page.on("request", (request) => requests.push(request.url()));

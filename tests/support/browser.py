@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -44,17 +43,9 @@ def look_at(page: Path) -> Seen:
     printed = page.with_suffix(".pdf")
     run = subprocess.run(
         [node, ROOT / "tests" / "browser" / "look.mjs", page, printed],
-        env=os.environ | {"TMPDIR": str(scratch_folder())},
         capture_output=True,
         text=True,
         timeout=_PATIENCE,
     )
     assert run.returncode == 0, run.stderr
     return Seen(json.loads(run.stdout), printed.read_bytes())
-
-
-def scratch_folder() -> Path:
-    """Where the browser unpacks itself once, below the project's own folder."""
-    folder = ROOT / ".cache" / "chromium"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder

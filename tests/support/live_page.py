@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Self
 
 from localnet.process import end, end_with_parent, interruptions_deferred
-from support.browser import scratch_folder
 from support.project import ROOT
 
 
@@ -23,7 +22,6 @@ class LivePage:
         with interruptions_deferred():
             self._process = subprocess.Popen(
                 [node, str(ROOT / "tests" / "browser" / "watch.mjs"), url],
-                env=os.environ | {"TMPDIR": str(scratch_folder())},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,

@@ -90,8 +90,12 @@ def start_node(
     owner: Path,
     database: str | Path,
     *options: str,
+    public_url: str | None = None,
 ) -> StartedNode:
-    """Start a node with a new key, and have the registry list it."""
+    """Start a node with a new key, and have the registry list it.
+
+    ``public_url`` is where others reach it, if that is not where it listens.
+    """
     keystore = folder / "node.keystore"
     keys = run_json(settings, "key", "new", "--keystore", keystore)
     node = Background(
@@ -105,7 +109,8 @@ def start_node(
     url = f"http://127.0.0.1:{port}"
     added = run_json(
         settings,
-        *("registry", "add", "--public-key", keys["public_key"], "--http-address", url),
+        *("registry", "add", "--public-key", keys["public_key"]),
+        *("--http-address", public_url or url),
         *("--holder", development_account(COUNCIL).address, "--no-check-url"),
         *("--broadcast", "--keystore", owner),
     )

@@ -34,11 +34,7 @@ def chain() -> Iterator[Anvil]:
 
 @pytest.fixture(scope="session")
 def settings(chain: Anvil, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    folder = tmp_path_factory.mktemp("network")
-    settings = Settings(chain.url, folder / "deployment.json", folder / "password")
-    write_private(settings.password_path, PASSWORD + "\n")
-    deploy(chain.url, settings.record_path)
-    return settings
+    return deployed(chain, tmp_path_factory.mktemp("network"))
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +44,14 @@ def network(settings: Settings) -> Iterator[Network]:
     write_keystore(owner, PASSWORD, COUNCIL)
     with running_network(settings, folder, owner, PASSWORD) as running:
         yield running
+
+
+def deployed(chain: Anvil, folder: Path) -> Settings:
+    """Deploy contracts on a chain; the files of its network are in the folder."""
+    settings = Settings(chain.url, folder / "deployment.json", folder / "password")
+    write_private(settings.password_path, PASSWORD + "\n")
+    deploy(chain.url, settings.record_path)
+    return settings
 
 
 def monitor_in(log: Path) -> str:

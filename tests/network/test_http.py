@@ -138,6 +138,23 @@ def test_grpc_web__query__answers_frames_and_trailers_to_a_browser(proxy: Envoy,
     assert trailers[0] == 0x80 and b"grpc-status:0" in trailers
 
 
+@pytest.mark.parametrize("name", ["x-app-version", "x-libxmtp-version", "authorization"])
+def test_grpc_web__header_of_todays_browser_sdk__is_allowed_to_a_page(
+    proxy: Envoy, name: str
+) -> None:
+    answer = requests.options(
+        f"{proxy.url}/{REPLICATION}/QueryEnvelopes",
+        headers={
+            "origin": "https://app.example",
+            "access-control-request-method": "POST",
+            "access-control-request-headers": name,
+        },
+        timeout=30,
+    )
+
+    assert name in answer.headers["access-control-allow-headers"].split(", ")
+
+
 def test_grpc__through_the_proxy__streams_as_without(proxy: Envoy, node: Api) -> None:
     key = CHANCE.randbytes(32)
     through = Api(proxy.url)

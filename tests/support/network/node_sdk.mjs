@@ -8,6 +8,7 @@ const identifier = (address) => ({
   identifierKind: IdentifierKind.Ethereum,
 });
 let client;
+const streamed = [];
 
 const commands = {
   async register({ gateway, database, key }) {
@@ -36,13 +37,24 @@ const commands = {
   },
   async join() {
     await client.conversations.sync();
-    return client.conversations.listGroups().map((group) => group.id);
+    return (await client.conversations.listGroups()).map((group) => group.id);
   },
   async read({ group }) {
     const conversation = await client.conversations.getConversationById(group);
     await conversation.sync();
     const messages = await conversation.messages();
     return messages.map((message) => message.content).filter((text) => typeof text === "string");
+  },
+  async stream() {
+    await client.conversations.streamAllMessages({
+      onValue: ({ conversationId, content }) => streamed.push([conversationId, content]),
+    });
+    return null;
+  },
+  async streamed({ group }) {
+    return streamed
+      .filter(([id, content]) => id === group && typeof content === "string")
+      .map(([, text]) => text);
   },
 };
 

@@ -1,4 +1,4 @@
-"""A client of npm's ``@xmtp/node-sdk``, in a child process that is told what to do line by line."""
+"""Clients of npm's SDKs, each in a child process that is told what to do line by line."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from eth_account.signers.local import LocalAccount
 from localnet.process import end, end_with_parent, interruptions_deferred
 from support.project import ROOT
 
-SCRIPT = Path(__file__).with_name("node_sdk.mjs")
-
 
 class NodeSdkClient:
     """One installation of a person; the methods are those of ``localnet.native_client``."""
+
+    script = Path(__file__).with_name("node_sdk.mjs")
 
     def __init__(self, account: LocalAccount) -> None:
         self.account = account
         path = f"{ROOT / '.cache' / 'bin'}:{os.environ['PATH']}"
         with interruptions_deferred():
             self._process = subprocess.Popen(
-                ["node", str(SCRIPT)],
+                ["node", str(self.script)],
                 env=os.environ | {"PATH": path},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -54,6 +54,15 @@ class NodeSdkClient:
         texts: list[str] = self._do("read", group=group_id.hex())
         return texts
 
+    def stream(self) -> None:
+        """Begin to stream the messages of all groups."""
+        self._do("stream")
+
+    def streamed(self, group_id: bytes) -> list[str]:
+        """Return the texts of a group that the stream has shown so far."""
+        texts: list[str] = self._do("streamed", group=group_id.hex())
+        return texts
+
     def close(self) -> None:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -72,3 +81,9 @@ class NodeSdkClient:
                 assert "error" not in answer, answer["error"]
                 return answer["answer"]
         raise AssertionError(f"{name}: the client ended with {self._process.wait()}")
+
+
+class BrowserSdkClient(NodeSdkClient):
+    """The same with npm's ``@xmtp/browser-sdk`` in a headless browser, by gRPC-Web."""
+
+    script = ROOT / "tests" / "browser" / "sdk.mjs"

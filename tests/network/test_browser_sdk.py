@@ -1,0 +1,64 @@
+"""Today's browser SDK in a real browser, with Envoy as the operator configures it.
+
+The page's origin is another than Envoy's, so the browser asks Envoy by CORS about each header.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from localnet.accounts import COUNCIL, write_keystore
+from localnet.anvil import Anvil
+from localnet.network import start_gateway, start_node
+from localnet.ports import free_port
+from support.network.envoy import Envoy
+from support.network.node_sdk import BrowserSdkClient, NodeSdkClient
+from support.network.real_nodes import until
+
+from .conftest import PASSWORD, deployed, new_person
+
+
+@pytest.fixture(scope="module")
+def gateway_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of Envoy before a gateway; the registry has that of Envoy before a node."""
+    folder = tmp_path_factory.mktemp("behind-envoy")
+    owner = folder / "owner.keystore"
+    address = f"127.0.0.1:{free_port()}"
+    with ExitStack() as stack:
+        anvil = stack.enter_context(Anvil())
+        settings = deployed(anvil, folder)
+        write_keystore(owner, PASSWORD, COUNCIL)
+        before_node = stack.enter_context(proxy(folder / "node-envoy", f"http://{address}"))
+        start_node(
+            *(stack, settings, folder, owner, folder / "node.db", "--grpc", address),
+            public_url=before_node.url,
+        )
+        gateway = start_gateway(stack, settings, folder, PASSWORD)
+        yield stack.enter_context(proxy(folder / "gateway-envoy", gateway)).url
+
+
+def proxy(folder: Path, url: str) -> closing[Envoy]:
+    folder.mkdir()
+    return closing(Envoy(folder, url))
+
+
+def test_browser_sdk__with_a_native_client__talks_and_streams_through_envoy(
+    gateway_url: str, tmp_path: Path
+) -> None:
+    ben = new_person()
+    with (
+        closing(NodeSdkClient.register(gateway_url, tmp_path / "ben", ben)) as native,
+        closing(BrowserSdkClient.register(gateway_url, Path("ann"), new_person())) as browser,
+    ):
+        group = browser.create_group([ben])
+        browser.stream()
+        browser.send(group, "hello, ben")
+        assert native.join() == [group]
+        native.send(group, "hello, ann")
+        until(lambda: browser.streamed(group) == ["hello, ben", "hello, ann"])
+
+        assert browser.read(group) == native.read(group) == ["hello, ben", "hello, ann"]

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -23,82 +20,19 @@ from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
 from chainkit_gateway.cli.costs import costs_command
 from chainkit_gateway.journal import Journal
-from localnet.accounts import development_account, write_keystore
 from localnet.anvil import Anvil
-from localnet.commands import CHAINKIT, Settings
+from localnet.commands import Settings
 from localnet.network import Network
-from localnet.process import end
 from support import mls, publishes
 from support.network.api import PAYER, Api, cursor_in
+from support.network.own_gateway import PAYER_ADDRESS, SECONDS, OwnGateway, wait_for_transaction
 
-from .conftest import PASSWORD
-
-ACCOUNT = 8
-PAYER_ADDRESS = development_account(ACCOUNT).address
-SECONDS = 30.0
 _NUMBERS = count(1)
 
 
-# A fork of this process, which has gRPC's threads, may abort before it becomes another program.
-LAUNCHER = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
-class Gateway:
-    """A gateway that may be killed; each start listens on another port."""
-
-    def __init__(self, settings: Settings, folder: Path, network: Network, *options: str) -> None:
-        keystore = folder / "payer.keystore"
-        write_keystore(keystore, PASSWORD, ACCOUNT)
-        self.log = folder / "gateway.log"
-        self.environment = settings.environment
-        self.command = [
-            *(CHAINKIT, "gateway", "run", "--keystore", str(keystore)),
-            *("--journal", str(folder / "gateway.db")),
-            *("--node", f"{network.node_id}={network.node_url}"),
-            *("--grpc", "127.0.0.1:0", "--log-format", "json", *options),
-        ]
-        self.process: subprocess.Popen[bytes] | None = None
-
-    def start(self) -> Api:
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", LAUNCHER, *self.command],
-                env=self.environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
-        deadline = time.monotonic() + SECONDS
-        while time.monotonic() < deadline and self.process.poll() is None:
-            for line in self.log.read_text().splitlines():
-                if '"gateway_listening"' in line and line.endswith("}"):
-                    return Api(f"http://127.0.0.1:{json.loads(line)['port']}")
-            time.sleep(0.05)
-        raise AssertionError(f"exit {self.process.poll()}: {self.log.read_text()}")
-
-    def metrics(self) -> str:
-        entries = map(json.loads, self.log.read_text().splitlines())
-        [address] = [each["address"] for each in entries if each["event"] == "listening"]
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=SECONDS) as answer:
-            text: str = answer.read().decode()
-            return text
-
-    def kill(self) -> None:
-        assert self.process is not None
-        self.process.kill()
-        self.process.wait()
-
-    def stop(self) -> None:
-        if self.process is not None:
-            end(self.process)
-
-
 @pytest.fixture
-def gateway(settings: Settings, network: Network, tmp_path: Path) -> Iterator[Gateway]:
-    started = Gateway(settings, tmp_path, network)
+def gateway(settings: Settings, network: Network, tmp_path: Path) -> Iterator[OwnGateway]:
+    started = OwnGateway(settings, tmp_path, (network.node_id, network.node_url))
     yield started
     started.stop()
 
@@ -126,7 +60,7 @@ def new_commit() -> tuple[bytes, bytes]:
 @pytest.mark.conforms("N2", "N16")
 @pytest.mark.parametrize("new", [new_welcome, new_commit])
 def test_publish__same_bytes_again_also_after_a_kill__are_on_the_topic_once(
-    gateway: Gateway, node: Api, new: Callable[[], tuple[bytes, bytes]]
+    gateway: OwnGateway, node: Api, new: Callable[[], tuple[bytes, bytes]]
 ) -> None:
     api = gateway.start()
     envelope, topic = new()
@@ -139,7 +73,7 @@ def test_publish__same_bytes_again_also_after_a_kill__are_on_the_topic_once(
 
 
 def test_publish__welcome_stored_and_gateway_killed__is_found_at_the_node(
-    gateway: Gateway, node: Api
+    gateway: OwnGateway, node: Api
 ) -> None:
     api = gateway.start()
     envelope, topic = new_welcome()
@@ -158,7 +92,7 @@ def test_publish__welcome_stored_and_gateway_killed__is_found_at_the_node(
 
 
 def test_publish__commit_waits_to_be_mined_and_gateway_killed__is_mined_once(
-    gateway: Gateway, node: Api, chain: Anvil
+    gateway: OwnGateway, node: Api, chain: Anvil
 ) -> None:
     api = gateway.start()
     envelope, topic = new_commit()
@@ -177,13 +111,6 @@ def test_publish__commit_waits_to_be_mined_and_gateway_killed__is_mined_once(
 
     chain.request("evm_mine")
     assert node.query(topics=[topic]) == [stored]
-
-
-def wait_for_transaction(chain: Anvil) -> None:
-    deadline = time.monotonic() + SECONDS
-    while chain.request("txpool_status")["pending"] == "0x0":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_publish__node_refuses__reaches_the_client_with_words_and_cursor(
@@ -211,7 +138,7 @@ def test_publish__node_refuses__reaches_the_client_with_words_and_cursor(
 
 
 def test_costs__commits_published__are_what_the_account_paid(
-    gateway: Gateway, chain: Anvil, tmp_path: Path
+    gateway: OwnGateway, chain: Anvil, tmp_path: Path
 ) -> None:
     def balance() -> int:
         return int(chain.request("eth_getBalance", PAYER_ADDRESS, "latest"), 16)
@@ -228,7 +155,7 @@ def test_costs__commits_published__are_what_the_account_paid(
 
 
 def test_run__journal_of_a_newer_chainkit__is_refused_and_stays_as_it_was(
-    gateway: Gateway, tmp_path: Path
+    gateway: OwnGateway, tmp_path: Path
 ) -> None:
     path = tmp_path / "gateway.db"
     Journal.open(path).close()
@@ -251,7 +178,7 @@ def test_publish__tokens_are_kept__refuses_strangers(
     tokens = tmp_path / "tokens"
     tokens.write_text("shop a-token-of-the-shop\n")
     options = ("--tokens", str(tokens), "--listen", "127.0.0.1:0")
-    gateway = Gateway(settings, tmp_path, network, *options)
+    gateway = OwnGateway(settings, tmp_path, (network.node_id, network.node_url), *options)
     try:
         api = gateway.start()
         envelope, _ = new_welcome()

@@ -108,6 +108,17 @@ class NativeClient:
         """Add a person to a group: a commit."""
         await self._client.conversation(group_id).add_members_by_identity([_identifier(other)])
 
+    async def rename(self, group_id: bytes, name: str) -> None:
+        """Give a group a name: a commit."""
+        await self._client.conversation(group_id).update_group_name(name)
+
+    async def name(self, group_id: bytes) -> str:
+        """Return a group's name, as of now."""
+        group = self._client.conversation(group_id)
+        await group.sync()
+        name: str = group.group_name()
+        return name
+
     async def send(self, group_id: bytes, text: str) -> None:
         """Send a text to a group."""
         await self._client.conversation(group_id).send_text(text)

@@ -4,34 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from chainkit.chain.sending import RECEIPT_TIMEOUT_SECONDS
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import ContractInterface, shipped_interface
 from chainkit.errors import RefusedRequest, TransactionFailed
+from chainkit.protocol.envelope import unsigned_originator_envelope
 from chainkit.protocol.events import decode_payload_event
+from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.service.refusals import InvalidRequest, NotNow, Refusal
 from chainkit.types import HASH_LENGTH, Receipt, TopicKind
 from chainkit_gateway.payer_account import Call, PayerAccount
-from chainkit_gateway.types import Publication
+from chainkit_gateway.types import Mined, Publication
 
 _FUNCTIONS: Final = {
     TopicKind.GROUP_MESSAGE: ("GroupMessages", "addMessage"),
     TopicKind.IDENTITY_UPDATE: ("IdentityUpdates", "addIdentityUpdate"),
 }
 _POLL_SECONDS: Final = 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Mined:
-    """The place of a payload on the chain."""
-
-    transaction_hash: bytes
-    """32 bytes."""
-    sequence_id: int
-    """Sequence id of the chain's originator."""
 
 
 class ChainPublisher:
@@ -80,7 +71,7 @@ class ChainPublisher:
         if not receipt.succeeded:
             # The next try finds the reason without a cost, or publishes the payload.
             raise NotNow("chain", "the payload to be taken", "a revert", receipt.place)
-        return Mined(receipt.transaction_hash, self._sequence_id(publication, receipt))
+        return self._mined(publication, receipt)
 
     def stop(self) -> None:
         """End all waits: the journal keeps the transactions."""
@@ -102,11 +93,20 @@ class ChainPublisher:
     def _is_deep(self, receipt: Receipt) -> bool:
         return not self._depth or self._account.depth(receipt) >= self._depth
 
-    def _sequence_id(self, publication: Publication, receipt: Receipt) -> int:
+    def _mined(self, publication: Publication, receipt: Receipt) -> Mined:
         address = self._addresses[publication.kind]
         for log in receipt.logs:
             if log.address == address:
-                return decode_payload_event(log).sequence_id
+                event = decode_payload_event(log)
+                unsigned = unsigned_originator_envelope(event, receipt.block.timestamp)
+                envelope = OriginatorEnvelope(unsigned_originator_envelope=unsigned)
+                envelope.blockchain_proof.transaction_hash = receipt.transaction_hash
+                return Mined(
+                    receipt.transaction_hash,
+                    event.sequence_id,
+                    receipt.block.reference,
+                    envelope.SerializeToString(),
+                )
         got = f"{len(receipt.logs)} logs of others"
         raise TransactionFailed("transaction", "the log of its payload", got, receipt.place)
 

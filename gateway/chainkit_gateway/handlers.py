@@ -1,8 +1,12 @@
-"""The gRPC handlers of PayerApi: one refused envelope refuses the whole request."""
+"""The gRPC handlers of PayerApi: one refused envelope refuses the whole request.
+
+The payloads of one topic are published in the request's order: a commit may refer to a proposal.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -16,12 +20,17 @@ from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.service.grpc_server import Caller
 from chainkit.service.refusals import InvalidRequest
 from chainkit_gateway.clients import Clients
-from chainkit_gateway.publishing import NodeList
 from chainkit_gateway.routing import route
-from chainkit_gateway.types import Publication, Publishes
+from chainkit_gateway.types import NodeList, Publication, Published, Publishes
 
 MOST_ENVELOPES: Final = 1000
 """Envelopes of one request."""
+
+CLIENT_SECONDS: Final = 120.0
+"""How long a caller waits that names no deadline: today's clients hang up then without a word."""
+
+_USED_SHARE: Final = 0.9
+"""The part of a caller's time after which the gateway answers, so that the answer arrives."""
 
 
 class PayerHandlers:
@@ -51,8 +60,33 @@ class PayerHandlers:
         # An empty request costs as much as one envelope.
         self._clients.take(client, max(1, count), len(data))
         publications = [_routed(each, client) for each in request.envelopes]
-        published = await asyncio.gather(*map(self._publisher.publish, publications))
-        return Envelopes(envelopes=published).SerializeToString()
+        seconds = CLIENT_SECONDS if caller.seconds is None else caller.seconds
+        deadline = asyncio.get_running_loop().time() + _USED_SHARE * seconds
+        answers = await self._in_order(publications, deadline)
+        return Envelopes(envelopes=[each.envelope for each in answers]).SerializeToString()
+
+    async def _in_order(
+        self, publications: Sequence[Publication], deadline: float
+    ) -> list[Published]:
+        """Publish topics side by side, and the payloads of a topic in the request's order."""
+        topics: dict[bytes, list[Publication]] = {}
+        for each in publications:
+            topics.setdefault(each.topic, []).append(each)
+        answers = await asyncio.gather(
+            *(self._of_topic(each, deadline) for each in topics.values())
+        )
+        answers_of = dict(zip(topics, map(iter, answers), strict=True))
+        return [next(answers_of[each.topic]) for each in publications]
+
+    async def _of_topic(
+        self, publications: Sequence[Publication], deadline: float
+    ) -> Sequence[Published]:
+        """Send each payload once the payload before it has its place; a refusal ends the topic."""
+        place, answer = self._publisher.place, self._publisher.answer
+        places = [await place(each, deadline) for each in publications]
+        return await asyncio.gather(
+            *(answer(*each, deadline) for each in zip(publications, places, strict=True))
+        )
 
 
 def _routed(client_envelope: bytes, client: str) -> Publication:

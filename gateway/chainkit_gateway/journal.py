@@ -87,7 +87,8 @@ class Begun:
     behind_sequence_id: int | None
     """The node's newest sequence id known then: the envelope, if stored, has a higher one."""
     envelope: bytes | None
-    """The answer, an OriginatorEnvelope; None before the answer."""
+    """A node's answer, an OriginatorEnvelope; None before it, and for a payload of the chain, whose
+    place the chain knows."""
 
 
 class Journal:

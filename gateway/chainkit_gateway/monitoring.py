@@ -6,7 +6,8 @@ All names begin with ``chainkit_gateway_``. The journal is read at each scrape.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from prometheus_client import (
@@ -22,7 +23,7 @@ from prometheus_client import (
 from chainkit.service.monitor_server import Answer
 from chainkit.service.refusals import Refusal
 from chainkit_gateway.payer_account import PendingOutcome
-from chainkit_gateway.types import Publication, Publishes
+from chainkit_gateway.types import Mined, Publication, Published, Publishes
 
 ALIVE_SECONDS: Final = 15.0
 """How long the event loop may send no heartbeat."""
@@ -32,6 +33,7 @@ READY_SECONDS: Final = 60.0
 
 _PREFIX: Final = "chainkit_gateway"
 _PUBLISHED: Final = "published"
+_UNSERVED: Final = "unserved"
 _DESTINATIONS: Final = ("chain", "node")
 
 
@@ -52,12 +54,13 @@ class GatewayMonitor:
         self._registry = registry = CollectorRegistry()
         self._publications = Counter(
             f"{_PREFIX}_publications",
-            "Envelopes, by where they went, and published or the code of the refusal.",
+            "Envelopes, by where they went, and published, unserved or the code of the refusal.",
             ["destination", "outcome"],
             registry=registry,
         )
         for destination in _DESTINATIONS:
             self._publications.labels(destination, _PUBLISHED)
+        self._publications.labels("chain", _UNSERVED)
         self._balance = self._gauge("balance_wei", "Wei of the account that pays, at the head.")
         self._waiting = self._gauge("waiting_transactions", "Sent, and not mined at the head.")
         self._oldest = self._gauge(
@@ -114,18 +117,30 @@ class CountedPublisher:
         self._publisher = publisher
         self._monitor = monitor
 
-    async def publish(self, publication: Publication) -> bytes:
+    async def place(self, publication: Publication, deadline: float) -> Mined | Published:
         """Publish; see ``Publisher``."""
+        with self._refused(publication):
+            return await self._publisher.place(publication, deadline)
+
+    async def answer(
+        self, publication: Publication, place: Mined | Published, deadline: float
+    ) -> Published:
+        """Wait for the answer; see ``Publisher``."""
+        with self._refused(publication):
+            answer = await self._publisher.answer(publication, place, deadline)
+        self._monitor.count(publication, _PUBLISHED if answer.is_served else _UNSERVED)
+        return answer
+
+    @contextmanager
+    def _refused(self, publication: Publication) -> Iterator[None]:
         try:
-            envelope = await self._publisher.publish(publication)
+            yield
         except Refusal as refusal:
             self._monitor.count(publication, refusal.code.name.lower())
             raise
         except Exception:
             self._monitor.count(publication, "internal")
             raise
-        self._monitor.count(publication, _PUBLISHED)
-        return envelope
 
 
 def _age(name: str, seconds: float, limit: float) -> dict[str, Any]:

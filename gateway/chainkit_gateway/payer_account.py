@@ -115,7 +115,7 @@ class PayerAccount:
         with self._lock:
             self._resend_lost(endpoint, self._waiting(endpoint))
             begun = self._journal.transactions_of(publication.digest)
-            if begun and not _reverted(begun):
+            if begun and not is_reverted(begun):
                 return begun[-1].nonce
             fields = self._drafted(endpoint, call)
             self._permit(publication, fields["gas"] * fields["maxFeePerGas"])
@@ -266,7 +266,8 @@ def raised(fee: int) -> int:
     return fee + max(1, -(-fee // 8))
 
 
-def _reverted(sent: Sequence[Sent]) -> bool:
+def is_reverted(sent: Sequence[Sent]) -> bool:
+    """Return whether a publication's latest nonce was mined and reverted; nothing is published."""
     latest = [each.settlement for each in sent if each.nonce == sent[-1].nonce]
     return any(each is not None and not each.succeeded for each in latest)
 

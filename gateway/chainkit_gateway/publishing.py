@@ -3,13 +3,18 @@
 Today's clients send the same bytes again after any error. The digest names a ClientEnvelope: a
 request waits for an envelope that is being published, gets the first answer again for a published
 envelope, and looks for an envelope of unknown outcome before sending it again.
+
+A client takes an error for "not published", and encrypts a commit anew. So the gateway waits until
+the caller's deadline once a transaction was sent: for its block, and then for a node that serves
+the payload. Where no node does, the answer names the payload's place on the chain (ADR 46).
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -22,72 +27,24 @@ from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope, sign_payer_envelope
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
-from chainkit.service.refusals import NotReady, PassedOn
+from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.refusals import NotReady, PassedOn, Unfinished
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
-from chainkit_gateway.chain_publisher import Mined
 from chainkit_gateway.inbox_rules import check_update
 from chainkit_gateway.journal import Begun, Journal
-from chainkit_gateway.types import Publication
+from chainkit_gateway.payer_account import is_reverted
+from chainkit_gateway.serving import TURN_SECONDS, served_envelope
+from chainkit_gateway.types import Mined, Node, NodeList, Publication, Published
 
 NODE_SECONDS: Final = 10.0
-"""How long a node may take to answer, or to index a mined payload."""
+"""How long a node may take to answer, or to serve a payload before the chain is asked again."""
 
 CHAIN_THREADS: Final = 64
 """Payloads that wait for the chain at one time; more payloads queue."""
 
 _SEND_AGAIN: Final = "send the same bytes again"
 _UNSIGNED: Final = "one that the registered key did not sign"
-
-
-class Node(Protocol):
-    """A node's methods, as ``NodeConnection`` has them."""
-
-    @property
-    def node_id(self) -> int:
-        """The node's id in the registry."""
-        ...
-
-    async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
-        """Return the OriginatorEnvelope."""
-        ...
-
-    async def behind(
-        self, topic: bytes, cursor: Mapping[int, int], seconds: float
-    ) -> Sequence[bytes]:
-        """Return a page of a topic."""
-        ...
-
-    def has_signed(self, envelope: bytes) -> bool:
-        """Return whether the node's registered key signed an envelope."""
-        ...
-
-    async def indexed(
-        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
-    ) -> bytes:
-        """Return a payload of the chain once the node serves it."""
-        ...
-
-
-class NodeList(Protocol):
-    """The nodes, as ``Nodes`` knows them."""
-
-    @property
-    def urls(self) -> Mapping[int, str]:
-        """The URLs by node id."""
-        ...
-
-    def for_topic(self, topic: bytes) -> Sequence[Node]:
-        """Return the nodes in a topic's order of preference."""
-        ...
-
-    def node(self, node_id: int) -> Node | None:
-        """Return a node by id, or None."""
-        ...
-
-    def __iter__(self) -> Iterator[Node]:
-        """Yield all nodes."""
-        ...
 
 
 class Chain(Protocol):
@@ -114,66 +71,98 @@ class Publisher:
     def __init__(self, payer: Payer) -> None:
         """Take the payer."""
         self._payer = payer
-        self._under_way: dict[bytes, asyncio.Task[bytes]] = {}
+        self._under_way: dict[bytes, asyncio.Task[Mined | Published]] = {}
         self._newest: dict[int, int] = {}
         # A pool of its own: in the shared pool, other work would wait for the chain.
         self._waiting_for_chain = ThreadPoolExecutor(CHAIN_THREADS, "chain")
 
-    async def publish(self, publication: Publication) -> bytes:
-        """Publish once, and return the OriginatorEnvelope, the same for each repetition.
+    async def place(self, publication: Publication, deadline: float) -> Mined | Published:
+        """Publish once, and return a payload's place on the chain, or an envelope's answer.
 
-        Raises a Refusal.
+        The next payload of a topic may be sent after that. The next identity update is judged by
+        the updates that nodes serve: an identity update has its place once a node serves it.
+        Raises a Refusal: Unfinished at the deadline.
         """
+        place = await self._placed(publication, deadline)
+        if publication.kind is TopicKind.IDENTITY_UPDATE:
+            return await self.answer(publication, place, deadline)
+        return place
+
+    async def answer(
+        self, publication: Publication, place: Mined | Published, deadline: float
+    ) -> Published:
+        """Return the envelope as a node serves it, the same for each repetition.
+
+        At the deadline, a payload in a block is answered with its place alone. Raises a Refusal
+        where a reorg took the payload out of its block and the contract no longer takes it.
+        """
+        of_all = True
+        while not isinstance(place, Published):
+            mined = place
+            until = min(deadline, _now() + NODE_SECONDS)
+            nodes, topic = self._payer.nodes, publication.topic
+            envelope = await served_envelope(nodes, topic, mined, until, of_all=of_all)
+            of_all = False
+            if envelope is not None:
+                return Published(envelope)
+            if until == deadline:
+                return _unserved(mined)
+            try:
+                # A reorg may have moved the payload meanwhile.
+                place = await self._placed(publication, deadline)
+            except Unfinished:
+                return _unserved(mined)
+        return place
+
+    async def _placed(self, publication: Publication, deadline: float) -> Mined | Published:
+        """Wait for a publication's place; a sent transaction is waited for until the deadline."""
+        while _now() < deadline:
+            try:
+                async with asyncio.timeout_at(deadline):
+                    return await self._once(publication)
+            except TimeoutError:
+                break
+            except (ChainError, ConfigurationError, MalformedLog) as error:
+                if not await self._is_sent(publication):
+                    raise NotReady("chain", "the payload in a block", error) from error
+            await asyncio.sleep(TURN_SECONDS)
+        is_sent = await self._is_sent(publication)
+        got = "was sent and is not mined so far" if is_sent else "is under way"
+        raise Unfinished("payload", None, got, _SEND_AGAIN)
+
+    async def _once(self, publication: Publication) -> Mined | Published:
         digest = publication.digest
         task = self._under_way.get(digest)
         if task is None:
-            task = asyncio.create_task(self._published(publication))
+            way = self._by_chain if publication.is_for_chain else self._by_node_or_journal
+            task = asyncio.create_task(way(publication))
             self._under_way[digest] = task
             task.add_done_callback(lambda _: self._under_way.pop(digest, None))
         # A client that disconnects ends its own wait, not the publication.
         return await asyncio.shield(task)
 
-    async def _published(self, publication: Publication) -> bytes:
-        journal = self._payer.journal
-        begun = await asyncio.to_thread(journal.find, publication.digest)
-        if publication.is_for_chain:
-            if begun is None:
-                await self._check(publication)
-            # A reorg may have dropped the answered payload: ask the chain again.
-            envelope = await self._by_chain(publication)
-        elif begun is not None and begun.envelope is not None:
-            return begun.envelope
-        else:
-            envelope = await self._by_nodes(publication, begun)
-        await asyncio.to_thread(journal.complete, publication.digest, envelope)
-        return envelope
+    async def _is_sent(self, publication: Publication) -> bool:
+        """Return whether a transaction was journalled, which is sent until it is mined."""
+        sent = await asyncio.to_thread(self._payer.journal.transactions_of, publication.digest)
+        return bool(sent) and not is_reverted(sent)
 
-    async def _check(self, publication: Publication) -> None:
-        """Refuse a payload that nodes would not serve, before it is paid for."""
-        if publication.kind is TopicKind.IDENTITY_UPDATE:
+    async def _by_chain(self, publication: Publication) -> Mined | Published:
+        """Publish a payload on the chain. A reorg may drop a mined payload: ask the chain again."""
+        begun = await asyncio.to_thread(self._payer.journal.find, publication.digest)
+        if begun is None and publication.kind is TopicKind.IDENTITY_UPDATE:
+            # Refuse an update that nodes would not serve, before it is paid for.
             nodes = self._payer.nodes.for_topic(publication.topic)
             await check_update(publication, [each.behind for each in nodes], NODE_SECONDS)
+        loop, publish = asyncio.get_running_loop(), self._payer.chain.publish
+        return await loop.run_in_executor(self._waiting_for_chain, publish, publication)
 
-    async def _by_chain(self, publication: Publication) -> bytes:
-        """Publish a payload on the chain; answer once a node serves it."""
-        loop = asyncio.get_running_loop()
-        try:
-            mined = await loop.run_in_executor(
-                self._waiting_for_chain, self._payer.chain.publish, publication
-            )
-        except (ChainError, ConfigurationError, MalformedLog) as error:
-            raise NotReady("chain", "the payload in a block", error) from error
-        topic, hash_ = publication.topic, mined.transaction_hash
-        sequence_id = mined.sequence_id
-        nodes = list(self._payer.nodes)
-        waits = [node.indexed(topic, sequence_id, hash_, NODE_SECONDS) for node in nodes]
-        answers = await asyncio.gather(*waits, return_exceptions=True)
-        got: object = "no node"
-        for node, answer in zip(nodes, answers, strict=True):
-            if isinstance(answer, bytes) and node.has_signed(answer):
-                return answer
-            got = _UNSIGNED if isinstance(answer, bytes) else answer
-        raise NotReady("nodes", f"payload {sequence_id} of the chain to be served", got)
+    async def _by_node_or_journal(self, publication: Publication) -> Mined | Published:
+        begun = await asyncio.to_thread(self._payer.journal.find, publication.digest)
+        if begun is not None and begun.envelope is not None:
+            return Published(begun.envelope)
+        envelope = await self._by_nodes(publication, begun)
+        await asyncio.to_thread(self._payer.journal.complete, publication.digest, envelope)
+        return Published(envelope)
 
     async def _by_nodes(self, publication: Publication, begun: Begun | None) -> bytes:
         nodes = list(self._payer.nodes.for_topic(publication.topic))
@@ -240,6 +229,22 @@ class Publisher:
 
     async def _forget(self, publication: Publication) -> None:
         await asyncio.to_thread(self._payer.journal.forget, publication.digest)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _unserved(mined: Mined) -> Published:
+    """Return the answer for a payload in a block that no node serves: it is published."""
+    hash_ = f"0x{mined.transaction_hash.hex()}"
+    text = (
+        f"payload {mined.sequence_id} of the chain is published by transaction {hash_} in block "
+        f"{mined.block}, and served by no node yet"
+    )
+    facts = {"sequence_id": mined.sequence_id, "transaction": hash_, "block": mined.block.number}
+    log_event(LogEvent("payload_unserved", text, facts, level=logging.WARNING))
+    return Published(mined.envelope, is_served=False)
 
 
 def _is_of(envelope: bytes, node_id: int, publication: Publication) -> bool:

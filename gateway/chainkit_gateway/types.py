@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -76,9 +77,88 @@ class Sent:
         return self.gas * self.maximum_fee
 
 
-class Publishes(Protocol):
-    """Publishes, as ``Publisher`` does."""
+@dataclass(frozen=True, slots=True)
+class Mined:
+    """The place of a payload on the chain."""
 
-    async def publish(self, publication: Publication) -> bytes:
+    transaction_hash: bytes
+    """32 bytes."""
+    sequence_id: int
+    """Sequence id of the chain's originator."""
+    block: BlockReference
+    envelope: bytes
+    """The OriginatorEnvelope as nodes write it, without a node's signature."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published envelope."""
+
+    envelope: bytes
+    """The OriginatorEnvelope."""
+    is_served: bool = True
+    """False for a payload in a block that no node serves yet: no node signed the envelope."""
+
+
+class Node(Protocol):
+    """A node's methods, as ``NodeConnection`` has them."""
+
+    @property
+    def node_id(self) -> int:
+        """The node's id in the registry."""
+        ...
+
+    async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
         """Return the OriginatorEnvelope."""
+        ...
+
+    async def behind(
+        self, topic: bytes, cursor: Mapping[int, int], seconds: float
+    ) -> Sequence[bytes]:
+        """Return a page of a topic."""
+        ...
+
+    def has_signed(self, envelope: bytes) -> bool:
+        """Return whether the node's registered key signed an envelope."""
+        ...
+
+    async def indexed(
+        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
+    ) -> bytes:
+        """Return a payload of the chain once the node serves it."""
+        ...
+
+
+class NodeList(Protocol):
+    """The nodes, as ``Nodes`` knows them."""
+
+    @property
+    def urls(self) -> Mapping[int, str]:
+        """The URLs by node id."""
+        ...
+
+    def for_topic(self, topic: bytes) -> Sequence[Node]:
+        """Return the nodes in a topic's order of preference."""
+        ...
+
+    def node(self, node_id: int) -> Node | None:
+        """Return a node by id, or None."""
+        ...
+
+    def __iter__(self) -> Iterator[Node]:
+        """Yield all nodes."""
+        ...
+
+
+class Publishes(Protocol):
+    """Publishes in two steps, as ``Publisher`` does. A deadline is the event loop's time."""
+
+    async def place(self, publication: Publication, deadline: float) -> Mined | Published:
+        """Publish; return the payload's place in the order of its topic, or the answer."""
+        ...
+
+    async def answer(
+        self, publication: Publication, place: Mined | Published, deadline: float
+    ) -> Published:
+        """Return the answer of a payload that has its place."""
         ...

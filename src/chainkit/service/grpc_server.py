@@ -34,6 +34,8 @@ class Caller:
     """gRPC's name of the peer: ``ipv4:127.0.0.1:41234`` or ``ipv6:%5B::1%5D:41234``."""
     authorization: str | None = field(default=None, repr=False)
     """The metadata ``authorization``; None where it is missing or occurs more than once."""
+    seconds: float | None = None
+    """Time until the call's deadline; None where the caller named no deadline."""
 
     @property
     def address(self) -> str:
@@ -199,7 +201,8 @@ def _caller(context: grpc.aio.ServicerContext[Any, Any]) -> Caller:
     metadata = context.invocation_metadata() or ()
     found = [value for key, value in metadata if key == "authorization"]
     value = found[0] if len(found) == 1 else None
-    return Caller(context.peer(), value if isinstance(value, str) else None)
+    authorization = value if isinstance(value, str) else None
+    return Caller(context.peer(), authorization, context.time_remaining())
 
 
 def _streaming(method: Streaming) -> Any:

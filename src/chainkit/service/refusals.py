@@ -10,6 +10,7 @@
     ├── TakenBack          ABORTED              what was sent has changed: go on from a cursor
     ├── Overloaded         RESOURCE_EXHAUSTED   too much at once: ask for less, or later
     ├── NotReady           UNAVAILABLE          the node lags behind, or its database is away
+    ├── Unfinished         DEADLINE_EXCEEDED    under way beyond the caller's deadline
     └── PassedOn           the other's          another service's refusal, in its own words
 """
 
@@ -77,6 +78,12 @@ class NotReady(Refusal):
     """The node cannot answer now."""
 
     code = grpc.StatusCode.UNAVAILABLE
+
+
+class Unfinished(Refusal):
+    """The request has begun and goes on, and has no outcome before the caller's deadline."""
+
+    code = grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 class PassedOn(Refusal):

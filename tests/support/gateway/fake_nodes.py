@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 
 from chainkit.nodes.outcomes import NodeLost
@@ -31,6 +32,10 @@ class FakeNode:
         self.loses_answers = False
         self.served: dict[bytes, bytes] = {}
         self.signs = True
+        self.stalls = False
+        """Whether it keeps callers waiting for a payload of the chain."""
+        self.was_asked = asyncio.Event()
+        """Whether it was asked for a payload of the chain."""
 
     async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
         self.asked.append(payer_envelope)
@@ -56,6 +61,9 @@ class FakeNode:
     async def indexed(
         self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
     ) -> bytes:
+        self.was_asked.set()
+        if self.stalls:
+            await asyncio.sleep(seconds)
         if transaction_hash not in self.served:
             raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", "its end")
         return self.served[transaction_hash]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from chainkit.protocol.proto.payer_api_pb2 import GetNodesResponse, PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_server import Caller
-from chainkit.service.refusals import InvalidRequest, Overloaded, Refusal, Unauthenticated
+from chainkit.service.refusals import InvalidRequest, NotNow, Overloaded, Refusal, Unauthenticated
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.handlers import MOST_ENVELOPES, PayerHandlers
-from chainkit_gateway.types import Publication
-from support import publishes
+from chainkit_gateway.routing import route
+from chainkit_gateway.types import Mined, Publication, Published
+from support import mls, publishes
 from support.gateway.fake_nodes import FakeNode, FakeNodes
+from support.publishes import GROUP_ID
 
 TOKEN = "t" * 16
 ANN = Caller("ipv4:10.0.0.1:5", f"Bearer {TOKEN}")
@@ -27,19 +30,34 @@ WELCOME = publishes.welcome()
 class FakePublisher:
     def __init__(self) -> None:
         self.published: list[Publication] = []
+        self.steps: list[tuple[str, Publication]] = []
+        self.refused: Publication | None = None
+        self.seconds = 0.0
 
-    async def publish(self, publication: Publication) -> bytes:
+    async def place(self, publication: Publication, deadline: float) -> Mined | Published:
         self.published.append(publication)
-        return b"of " + publication.digest
+        self.seconds = deadline - asyncio.get_running_loop().time()
+        self.steps.append(("begun", publication))
+        if publication == self.refused:
+            raise NotNow("contract", "the payload to be taken", "a pause")
+        await asyncio.sleep(0)
+        self.steps.append(("placed", publication))
+        return Published(b"of " + publication.digest)
+
+    async def answer(
+        self, publication: Publication, place: Mined | Published, deadline: float
+    ) -> Published:
+        assert isinstance(place, Published)
+        return place
 
 
 class World:
     def __init__(self, folder: Path, limits: RateLimits) -> None:
         path = folder / "tokens"
         path.write_text(f"ann {TOKEN}\n")
-        self.publisher = FakePublisher()
+        self.publisher = publisher = FakePublisher()
         clients = Clients(Tokens.read(path), limits, lambda: 0.0)
-        self.handlers = PayerHandlers(FakeNodes(FakeNode(100)), self.publisher, clients)
+        self.handlers = PayerHandlers(FakeNodes(FakeNode(100)), publisher, clients)
 
     def publish(self, *envelopes: bytes, caller: Caller = ANN) -> list[bytes]:
         request = PublishClientEnvelopesRequest(envelopes=envelopes).SerializeToString()
@@ -57,6 +75,40 @@ def test_publish__known_client__is_answered_in_order_and_named(world: World) -> 
 
     assert [each.client for each in world.publisher.published] == ["ann", "ann"]
     assert answers == [b"of " + each.digest for each in world.publisher.published]
+
+
+def test_publish__payloads_of_one_topic__begin_one_after_the_other(tmp_path: Path) -> None:
+    world = World(tmp_path, RateLimits())
+    proposal, other = publishes.group_message(mls.private_message(GROUP_ID, mls.PROPOSAL)), WELCOME
+
+    answers = world.publish(proposal, other, publishes.commit())
+
+    steps = [(step, each.client_envelope) for step, each in world.publisher.steps]
+    assert steps.index(("placed", proposal)) < steps.index(("begun", publishes.commit()))
+    assert steps.index(("begun", other)) < steps.index(("placed", proposal))
+    assert answers == [
+        b"of " + route(each, "ann").digest for each in (proposal, other, publishes.commit())
+    ]
+
+
+def test_publish__payload_of_a_topic_is_refused__begins_none_after_it(tmp_path: Path) -> None:
+    world = World(tmp_path, RateLimits())
+    proposal = publishes.group_message(mls.private_message(GROUP_ID, mls.PROPOSAL))
+    world.publisher.refused = route(proposal, "ann")
+
+    with pytest.raises(NotNow):
+        world.publish(proposal, publishes.commit())
+
+    assert [each.client_envelope for each in world.publisher.published] == [proposal]
+
+
+@pytest.mark.parametrize(("named", "seconds"), [(None, 108), (30.0, 27)])
+def test_publish__deadline_of_the_caller__leaves_time_for_the_answer(
+    world: World, named: float | None, seconds: float
+) -> None:
+    world.publish(WELCOME, caller=replace(ANN, seconds=named))
+
+    assert world.publisher.seconds == pytest.approx(seconds, abs=1)
 
 
 @pytest.mark.conforms("N1")

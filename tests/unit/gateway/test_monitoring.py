@@ -14,7 +14,7 @@ from chainkit.service.refusals import NotReady, PassedOn, Refusal
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
 from chainkit_gateway.payer_account import PendingOutcome
 from chainkit_gateway.routing import route
-from chainkit_gateway.types import Publication
+from chainkit_gateway.types import Mined, Publication, Published
 from support import publishes
 
 COMMIT = route(publishes.commit(), "ann")
@@ -55,29 +55,41 @@ def world() -> World:
 
 
 def test_metrics__publications__are_counted_by_destination_and_outcome(world: World) -> None:
-    outcomes: list[bytes | Exception] = [
-        b"envelope",
-        b"envelope",
+    outcomes: list[Published | Exception] = [
+        Published(b"envelope"),
+        Published(b"envelope"),
+        Published(b"place", is_served=False),
         NotReady("chain", "a", "b"),
         PassedOn(grpc.StatusCode.ABORTED, "behind"),
         RuntimeError("a fault"),
     ]
 
     class Scripted:
-        async def publish(self, publication: Publication) -> bytes:
+        async def place(self, publication: Publication, deadline: float) -> Published:
             outcome = outcomes.pop(0)
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
 
+        async def answer(
+            self, publication: Publication, place: Mined | Published, deadline: float
+        ) -> Published:
+            assert isinstance(place, Published)
+            return place
+
+    async def publish(publication: Publication) -> None:
+        place = await publisher.place(publication, 0)
+        await publisher.answer(publication, place, 0)
+
     publisher = CountedPublisher(Scripted(), world.monitor)
-    for publication in (COMMIT, COMMIT, COMMIT, WELCOME, WELCOME):
+    for publication in (COMMIT, COMMIT, COMMIT, COMMIT, WELCOME, WELCOME):
         with suppress(Refusal, RuntimeError):
-            asyncio.run(publisher.publish(publication))
+            asyncio.run(publish(publication))
 
     counts = {key[1:]: value for key, value in world.scrape().items() if len(key) == 3}
     assert counts == {
         ("chain", "published"): 2,
+        ("chain", "unserved"): 1,
         ("chain", "unavailable"): 1,
         ("node", "published"): 0,
         ("node", "aborted"): 1,

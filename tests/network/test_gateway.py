@@ -23,7 +23,7 @@ from chainkit_gateway.journal import Journal
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.network import Network
-from support import mls, publishes
+from support import identity, mls, publishes
 from support.network.api import PAYER, Api, cursor_in
 from support.network.own_gateway import PAYER_ADDRESS, SECONDS, OwnGateway, wait_for_transaction
 
@@ -135,6 +135,25 @@ def test_publish__node_refuses__reaches_the_client_with_words_and_cursor(
     assert second.code() is first.code() is grpc.StatusCode.ABORTED
     assert second.details() == first.details()
     assert cursor_in(second)[0] == cursor_in(first)[0] > 0
+
+
+def test_publish__one_of_two_revocations_is_already_done__goes_on_with_the_other(
+    gateway: OwnGateway,
+) -> None:
+    owner, first, second = (identity.Wallet(f"gateway {each}") for each in range(3))
+    inbox_id = identity.inbox_of(owner)
+    api = gateway.start()
+
+    def publish(*steps: identity.Step) -> None:
+        update = identity.update(inbox_id, *steps)
+        api.publish_for_clients(publishes.written_update(inbox_id, update))
+
+    publish(identity.create(owner), identity.add(first, owner), identity.add(second, owner))
+    publish(identity.revoke(first, owner))
+    with pytest.raises(grpc.RpcError, match="revoked identifier is no member") as caught:
+        publish(identity.revoke(first, owner), identity.revoke(second, owner))
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    publish(identity.revoke(second, owner))
 
 
 def test_costs__commits_published__are_what_the_account_paid(

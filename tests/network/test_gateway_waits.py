@@ -78,10 +78,10 @@ def new_inbox() -> tuple[bytes, bytes]:
     """The identity update that makes an inbox, and its topic."""
     wallet = identity.Wallet(f"waits {next(_NUMBERS)}")
     inbox_id = identity.inbox_of(wallet)
-    envelope = publishes.addressed(TopicKind.IDENTITY_UPDATE, inbox_id)
-    update = identity.update(inbox_id, identity.create(wallet))
-    envelope.identity_update.ParseFromString(update)
-    return envelope.SerializeToString(), TopicKind.IDENTITY_UPDATE.topic(inbox_id)
+    envelope = publishes.written_update(
+        inbox_id, identity.update(inbox_id, identity.create(wallet))
+    )
+    return envelope, TopicKind.IDENTITY_UPDATE.topic(inbox_id)
 
 
 def message(group_id: bytes, content_type: int, epoch: int = 1) -> bytes:

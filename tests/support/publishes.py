@@ -78,6 +78,13 @@ def identity_update(
     return envelope.SerializeToString()
 
 
+def written_update(inbox_id: bytes, update: bytes) -> bytes:
+    """A serialized IdentityUpdate, on its inbox's topic."""
+    envelope = addressed(TopicKind.IDENTITY_UPDATE, inbox_id)
+    envelope.identity_update.ParseFromString(update)
+    return envelope.SerializeToString()
+
+
 def paid(client_envelope: bytes, target: int = NODE_ID, retention_days: int | None = None) -> bytes:
     """A PayerEnvelope in today's form."""
     return sign_payer_envelope(client_envelope, target, PAYER, retention_days)

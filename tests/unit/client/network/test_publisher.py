@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from chainkit.nodes.outcomes import Conflict, NodeLost, NodeUnreached, Unavailable
+from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.service.refusals import PassedOn
 from chainkit.signatures import SigningKey
 from chainkit_client.breach import Breach
@@ -60,12 +61,22 @@ def test_gateway_publisher__answers_of_node_and_chain__are_verified_by_who_signe
 
 
 STRANGER = Originator(300, SigningKey(b"\5" * 32))
+
+
+def place_alone(envelope: bytes) -> bytes:
+    """A gateway's answer for a payload of the chain that no node serves yet."""
+    answer = OriginatorEnvelope.FromString(envelope)
+    answer.blockchain_proof.ClearField("node_signature")
+    return answer.SerializeToString()
+
+
 UNPROVED = {
     "lost": LOST,
     "other bytes": b"\xff",
     "a stranger's": STRANGER.signed(1, 60, publishes.paid(PAYLOAD, 300)),
     "forged": Originator(100, STRANGER.key).signed(1, 60, publishes.paid(PAYLOAD, 100)),
     "of the chain by a stranger": of_chain(3, 60, client=PAYLOAD, server=STRANGER),
+    "of the chain, signed by nobody": place_alone(of_chain(3, 60, client=PAYLOAD, server=PEER)),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, Protocol
 
 import grpc
@@ -16,6 +17,16 @@ from chainkit.protocol.methods import QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit_node.peers.connections import PeerConnection
+
+QUIET_SECONDS: Final = 30.0
+"""A stream without news owes no frame: after so long without any, a query asks for an answer.
+
+Below the channel's KEEPALIVE_SECONDS: an answer comes before each ping is due, and servers that
+allow one ping in five minutes count none.
+"""
+
+_ANSWER_SECONDS: Final = 10.0
+"""How long the answer of such a query may take."""
 
 _NO_ANSWER: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
@@ -36,11 +47,11 @@ class Peer(Protocol):
     """Another node, as it is asked. Errors are PeerSilent, PeerRefused and MalformedData."""
 
     def subscribe(
-        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+        self, originator_id: int, after_id: int, header_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
-        """Yield the envelopes of each frame; the first frame may be empty, and so are heartbeats.
+        """Yield no envelopes once the headers came, then the envelopes of each frame.
 
-        The first frame may take ``first_seconds``, each later frame ``idle_seconds``.
+        The headers may take ``header_seconds``; a frame comes when there is news.
         """
 
     async def call(self, method: str, request: bytes, seconds: float) -> bytes:
@@ -59,21 +70,33 @@ class PeerClient:
         self._subject = f"node {connection.node.node_id}"
 
     async def subscribe(
-        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+        self, originator_id: int, after_id: int, header_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
         """Yield the envelopes of each frame; see ``Peer``."""
         request = subscription(originator_id, after_id).SerializeToString()
         call = self._connection.stream(SUBSCRIBE_ENVELOPES, request)
-        seconds = first_seconds
         try:
-            while True:
-                frame = await self._in_time(call.read(), seconds)
-                if frame is grpc.aio.EOF:
-                    raise PeerRefused(self._subject, "a stream without an end", "its end")
+            await self._in_time(call.initial_metadata(), header_seconds)
+            # A call that failed has headers, too: gRPC makes them up.
+            if not call.done():
+                yield []
+            while (frame := await self._frame(call, originator_id, after_id)) is not grpc.aio.EOF:
                 yield self._envelopes(frame)
-                seconds = idle_seconds
+            raise PeerSilent(self._subject, "a stream without an end", "its end")
         finally:
             call.cancel()
+
+    async def _frame(self, call: Any, originator_id: int, after_id: int) -> Any:
+        """Wait for the next frame for as long as the node answers queries."""
+        reading = asyncio.ensure_future(call.read())
+        try:
+            while not (await asyncio.wait([reading], timeout=QUIET_SECONDS))[0]:
+                # A refusal is an answer.
+                with suppress(PeerRefused, MalformedData):
+                    await query(self, originator_id, after_id, 1, _ANSWER_SECONDS)
+            return await self._answered(reading)
+        finally:
+            reading.cancel()
 
     async def call(self, method: str, request: bytes, seconds: float) -> bytes:
         """Return the answer of a method; see ``Peer``."""
@@ -89,9 +112,13 @@ class PeerClient:
         try:
             # Not wait_for, which may lose a cancellation before Python 3.12.
             async with asyncio.timeout(seconds):
-                return await answer
+                return await self._answered(answer)
         except TimeoutError as error:
             raise PeerSilent(self._subject, f"an answer within {seconds:g} s", "none") from error
+
+    async def _answered(self, answer: Any) -> Any:
+        try:
+            return await answer
         except grpc.aio.AioRpcError as error:
             raise self._sorted_out(error) from error
 

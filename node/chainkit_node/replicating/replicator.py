@@ -32,8 +32,8 @@ from chainkit_node.replicating.plan import Subscription, SubscriptionPlan
 LOOK_SECONDS: Final = 0.5
 """How often the plan is made anew."""
 
-IDLE_SECONDS: Final = 60.0
-"""Nodes send a frame after 15 s without news; after this long without any, a stream is lost."""
+OF_USE_SECONDS: Final = 60.0
+"""A stream that was open for so long was of use, also without news: the next try is soon."""
 
 PAUSES: Final = Backoff(0.5, 30.0, jitter=0.5)
 
@@ -46,7 +46,7 @@ class StreamState:
     """The state of a stream, for the node's status."""
 
     is_open: bool = False
-    """The stream has brought its first frame, and has not ended since."""
+    """The stream's headers came, and it has not ended since."""
     error: str | None = None
     """Why the stream is not open."""
     received: int = 0
@@ -177,7 +177,7 @@ class Replicator:
                 client = self._client(node)
                 await self._follow(each, client, source, state)
             except (MalformedData, PeerRefused, PeerSilent, ConfigurationError) as error:
-                was_of_use = state.received > received or self._clock() - began > IDLE_SECONDS
+                was_of_use = state.received > received or self._clock() - began > OF_USE_SECONDS
                 failures = 0 if was_of_use else failures + 1
                 self._log_error(each, state, error)
             except StoreError as error:
@@ -199,7 +199,7 @@ class Replicator:
         asked_at = self._clock()
         patience = self._reachability.patience(each.peer_id)
         request = subscription(each.originator_id, after)
-        frames = client.subscribe(each.originator_id, after, patience, IDLE_SECONDS)
+        frames = client.subscribe(each.originator_id, after, patience)
         try:
             async with aclosing(frames):
                 await self._take_all(frames, each, source, state, request, asked_at)

@@ -14,6 +14,12 @@ from chainkit.text.node_url import grpc_target
 CONNECT_SECONDS: Final = 3.0
 """How long a connection may take, before the next node is asked."""
 
+KEEPALIVE_SECONDS: Final = 60.0
+"""A connection with open calls on which nothing came for so long is pinged.
+
+An answer is due in a third of that: else the connection is given up, and the next call connects.
+"""
+
 _MOST_RECONNECT_MS: Final = 5000
 """Short, so that a client finds a restarted node within seconds."""
 _BOUNDS: Final = (
@@ -32,7 +38,7 @@ def connect(
     with the roots that gRPC trusts. Raises ConfigurationError about ``subject`` for another URL.
     """
     scheme, target = grpc_target(subject, url)
-    options = (*_BOUNDS, ("grpc.max_reconnect_backoff_ms", most_reconnect_ms))
+    options = (*_BOUNDS, *_keepalive(), ("grpc.max_reconnect_backoff_ms", most_reconnect_ms))
     if scheme == "http":
         return grpc.aio.insecure_channel(target, options=options)
     return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options=options)
@@ -44,6 +50,17 @@ def connect_blocking(subject: str, url: str) -> grpc.Channel:
     if scheme == "http":
         return grpc.insecure_channel(target, options=_BOUNDS)
     return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=_BOUNDS)
+
+
+def _keepalive() -> tuple[tuple[str, int], ...]:
+    milliseconds = int(KEEPALIVE_SECONDS * 1000)
+    return (
+        ("grpc.keepalive_time_ms", milliseconds),
+        ("grpc.keepalive_timeout_ms", milliseconds // 3),
+        ("grpc.http2.ping_timeout_ms", milliseconds // 3),
+        # Else a stream's reader, which sends nothing, would ping twice, and then no more.
+        ("grpc.http2.max_pings_without_data", 0),
+    )
 
 
 async def wait_until_connected(subject: str, channel: grpc.aio.Channel) -> None:

@@ -18,7 +18,7 @@ from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
-from chainkit_node.peers.client import PeerRefused, PeerSilent
+from chainkit_node.peers.client import QUIET_SECONDS, PeerRefused, PeerSilent
 from support.network.simulation.lies import STRANGER, ChainLie, Lie
 from support.network.simulation.world import World
 
@@ -39,10 +39,10 @@ class SimulatedPeer:
     """The reader shows no token, as a client does."""
 
     async def subscribe(
-        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+        self, originator_id: int, after_id: int, header_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
         shows_token = self._shows_token()
-        await self._arrive(first_seconds, shows_token)
+        await self._arrive(header_seconds, shows_token)
         yield []
         begun = len(self.node.filled)
         life = self.node.tasks
@@ -53,7 +53,7 @@ class SimulatedPeer:
             page, after_id = self.node.page(self.reader.node_id, originator_id, after_id)
             if page:
                 await self.world.travel()
-                await self._until_linked(idle_seconds)
+                await self._until_linked(QUIET_SECONDS)
                 self._check(life)
                 self._note(originator_id, page)
                 yield page
@@ -61,7 +61,7 @@ class SimulatedPeer:
             with suppress(TimeoutError):
                 async with asyncio.timeout(15):
                     await self.node.changed.wait()
-            await self._until_linked(idle_seconds)
+            await self._until_linked(QUIET_SECONDS)
             yield []
 
     async def call(self, method: str, request: bytes, seconds: float) -> bytes:

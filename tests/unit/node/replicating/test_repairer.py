@@ -82,7 +82,7 @@ class FakePeer:
         return answer.SerializeToString()
 
     def subscribe(
-        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+        self, originator_id: int, after_id: int, header_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
         raise AssertionError("a comparison opens no stream")
 

@@ -74,12 +74,12 @@ class Setting:
         return self
 
     async def subscribe(
-        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+        self, originator_id: int, after_id: int, header_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
         assert (originator_id, after_id) == (200, 7)
-        self.patience.append(first_seconds)
-        if self.seconds > first_seconds:
-            await asyncio.sleep(first_seconds)
+        self.patience.append(header_seconds)
+        if self.seconds > header_seconds:
+            await asyncio.sleep(header_seconds)
             raise PeerSilent("node 200", "an answer", "none")
         await asyncio.sleep(self.seconds)
         if self.error is not None:
@@ -214,7 +214,7 @@ class Link(Setting):
     url: str = ""
 
     async def subscribe(
-        self, originator_id: int, after_id: int, first_seconds: float, idle_seconds: float
+        self, originator_id: int, after_id: int, header_seconds: float
     ) -> AsyncGenerator[Sequence[bytes], None]:
         while True:
             yield [self.url.encode()]

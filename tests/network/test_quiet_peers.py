@@ -1,4 +1,4 @@
-"""Peers of another make over real gRPC: no heartbeats, no headers, or a connection that is dead.
+"""Peers of another make over real gRPC: no heartbeats, no headers, or a connection that breaks.
 
 The server has gRPC's own options: it closes connections that send more pings than these allow.
 """
@@ -38,7 +38,7 @@ class OtherMake:
     def __init__(self, has_headers: bool = True) -> None:
         self.streams = 0
         self.queries = 0
-        self.news: asyncio.Queue[bytes] = asyncio.Queue()
+        self.news: asyncio.Queue[bytes | grpc.StatusCode] = asyncio.Queue()
         self._has_headers = has_headers
         self._server = grpc.aio.server()
         handlers = {
@@ -60,8 +60,10 @@ class OtherMake:
         self.streams += 1
         if self._has_headers:
             await context.send_initial_metadata(())
-        while True:
-            yield written_envelopes([await self.news.get()])
+        while not isinstance(news := await self.news.get(), grpc.StatusCode):
+            yield written_envelopes([news])
+        # As a proxy ends it: no google.rpc.Status.
+        await context.abort(news, "upstream connect error")
 
     async def _query(self, request: bytes, context: Any) -> bytes:
         self.queries += 1
@@ -169,6 +171,29 @@ def test_open_stream__peer_hangs_and_keeps_its_connections__is_noticed(
                 await until(lambda: reader.reports)
 
                 assert reader.reports[0] == (PEER_ID, Misbehavior.UNRESPONSIVE_NODE)
+
+    play(story)
+
+
+@pytest.mark.conforms("N45")
+@pytest.mark.parametrize(
+    "code",
+    [
+        pytest.param(grpc.StatusCode.UNAVAILABLE, id="gRPC"),
+        pytest.param(grpc.StatusCode.INTERNAL, id="Envoy and nginx"),
+        pytest.param(grpc.StatusCode.UNKNOWN, id="HAProxy"),
+    ],
+)
+def test_open_stream__a_proxy_loses_its_node__is_opened_again_and_no_failed_request(
+    code: grpc.StatusCode,
+) -> None:
+    async def story() -> None:
+        async with OtherMake() as node, Replicating(f"http://127.0.0.1:{node.port}") as reader:
+            await until(reader.is_open)
+            await node.news.put(code)
+            await until(lambda: node.streams == 2 and reader.is_open())
+
+            assert reader.reports == []
 
     play(story)
 

@@ -17,7 +17,7 @@ from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
 from chainkit.misbehavior.types import SLOW_SECONDS, UNRESPONSIVE_SECONDS, Misbehavior
 from chainkit.nodes.connection import NodeConnection
 from chainkit.nodes.highest import find_highest
-from chainkit.nodes.outcomes import NodeLost, NodeUnreached
+from chainkit.nodes.outcomes import ConnectionLost, NodeLost, NodeUnreached
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import message_api_pb2
@@ -164,7 +164,7 @@ class NodeAsker:
                 page = await self._connection.query(request, self._patience_seconds)
                 seconds = time.monotonic() - asked
                 break
-            except NodeUnreached as error:
+            except (NodeUnreached, ConnectionLost) as error:
                 silent = time.monotonic() - began
                 if silent < UNRESPONSIVE_SECONDS:
                     await asyncio.sleep(_AGAIN_SECONDS)

@@ -11,7 +11,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import ChainkitError, MalformedData
-from chainkit.nodes.outcomes import cursor_in, status_details
+from chainkit.nodes.outcomes import cursor_in, is_lost, status_details
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.methods import QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
@@ -27,8 +27,6 @@ allow one ping in five minutes count none.
 
 _ANSWER_SECONDS: Final = 10.0
 """How long the answer of such a query may take."""
-
-_NO_ANSWER: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
 
 
 class PeerSilent(ChainkitError):
@@ -124,12 +122,10 @@ class PeerClient:
 
     def _sorted_out(self, error: grpc.aio.AioRpcError) -> ChainkitError:
         words = error.details() or error.code().name
-        details = status_details(error)
-        # gRPC itself raises this error where there is no connection.
-        if details is None and error.code() in _NO_ANSWER:
+        if is_lost(error):
             return PeerSilent(self._subject, "an answer", words)
         refusal = PeerRefused(self._subject, "envelopes", f"{error.code().name}: {words}")
-        refusal.cursor = cursor_in(details)
+        refusal.cursor = cursor_in(status_details(error))
         refusal.code = error.code()
         return refusal
 

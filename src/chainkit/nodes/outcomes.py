@@ -1,7 +1,8 @@
 """The errors of calls without an answer: a node refused, or a connection was lost.
 
 A node's refusal has a google.rpc.Status in its details. Errors of gRPC and of other implementations
-have no status: a code alone does not always say whether the node did something.
+have no status: a code alone does not always say whether the node did something. A proxy in front of
+a node that was killed answers INTERNAL or UNKNOWN, where gRPC itself says UNAVAILABLE.
 """
 
 from __future__ import annotations
@@ -34,6 +35,18 @@ _REFUSALS: Final = frozenset(
     }
 )
 _OWN_WORDS: Final = frozenset({grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE})
+_OF_CONNECTIONS: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.INTERNAL,
+        grpc.StatusCode.UNKNOWN,
+        grpc.StatusCode.CANCELLED,
+    }
+)
+"""Codes for connections that broke (gRPC over HTTP/2, Errors). A node that refuses has others, also
+one of another make, which seldom writes a google.rpc.Status.
+"""
 _TRANSIENT: Final = (
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.UNAVAILABLE,
@@ -49,6 +62,10 @@ class NodeUnreached(ChainkitError):
 
 class NodeLost(ChainkitError):
     """The node did not answer a request: the node may have done the request, or not."""
+
+
+class ConnectionLost(NodeLost):
+    """The connection ended before an answer: no word of the node, and no failure of its own."""
 
 
 class Conflict(PassedOn):
@@ -68,10 +85,17 @@ def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:
     """Return a refusal, or NodeLost where the node may have done what was asked."""
     words = error.details() or error.code().name
     details = status_details(error)
+    if is_lost(error):
+        return ConnectionLost(subject, "an answer", words)
     # gRPC uses the other codes, too, for a connection that broke or took too long.
     if error.code() in _REFUSALS or (details is not None and error.code() in _OWN_WORDS):
         return _refusal(error.code(), words, details)
     return NodeLost(subject, "an answer", words)
+
+
+def is_lost(error: Any) -> bool:
+    """Return whether a call's end is a connection's, and no answer. ``error`` is gRPC's."""
+    return error.code() in _OF_CONNECTIONS and status_details(error) is None
 
 
 def as_endpoint_error(subject: str, expected: str, error: Any, place: str = "") -> ChainError:
@@ -81,13 +105,13 @@ def as_endpoint_error(subject: str, expected: str, error: Any, place: str = "") 
     """
     code = error.code()
     words = printable(f"{code.name} {error.details() or ''}".strip())[:_MOST_WORDS]
-    if code not in _TRANSIENT:
+    if code not in _TRANSIENT and not is_lost(error):
         return RefusedRequest(subject, expected, words)
     kind = RateLimited if code is grpc.StatusCode.RESOURCE_EXHAUSTED else EndpointUnavailable
     return kind(subject, expected, words, place)
 
 
-def status_details(error: grpc.aio.AioRpcError) -> bytes | None:
+def status_details(error: Any) -> bytes | None:
     """Return the google.rpc.Status of a refusal; None where gRPC itself made the error."""
     found = [value for key, value in error.trailing_metadata() or () if key == STATUS_KEY]
     return found[0] if found and isinstance(found[0], bytes) else None

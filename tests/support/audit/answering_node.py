@@ -24,6 +24,9 @@ class Refusal(grpc.RpcError):
     def details(self) -> str:
         return self._details
 
+    def trailing_metadata(self) -> tuple[()]:
+        return ()
+
 
 @dataclass(frozen=True)
 class Request:

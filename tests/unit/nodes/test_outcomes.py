@@ -5,7 +5,15 @@ import pytest
 from google.rpc import status_pb2
 from grpc.aio import AioRpcError, Metadata
 
-from chainkit.nodes.outcomes import Conflict, NodeLost, Unavailable, sorted_out
+from chainkit.errors import EndpointUnavailable, RefusedRequest
+from chainkit.nodes.outcomes import (
+    Conflict,
+    ConnectionLost,
+    NodeLost,
+    Unavailable,
+    as_endpoint_error,
+    sorted_out,
+)
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.grpc_server import Caller
 from chainkit.service.refusals import MOST_PASSED_ON, STATUS_KEY, PassedOn
@@ -75,6 +83,25 @@ def test_sorted_out__answer_may_be_lost__is_no_refusal(code: Code, status: bytes
 
     assert isinstance(lost, NodeLost)
     assert str(lost) == "node 100: expected an answer, got Socket closed"
+
+
+# A node that was killed: gRPC itself, Envoy and nginx, HAProxy.
+@pytest.mark.parametrize("code", [Code.UNAVAILABLE, Code.INTERNAL, Code.UNKNOWN])
+def test_sorted_out__end_without_a_status__is_a_lost_connection_whatever_its_code(
+    code: Code,
+) -> None:
+    ended = error(code, "upstream connect error")
+
+    assert type(sorted_out("node 100", ended)) is ConnectionLost
+    assert type(as_endpoint_error("node 100", "a page", ended)) is EndpointUnavailable
+
+
+@pytest.mark.parametrize("code", [Code.INTERNAL, Code.UNKNOWN])
+def test_sorted_out__error_with_a_status__is_the_nodes_own(code: Code) -> None:
+    failed = error(code, "an error of the node", STATUS)
+
+    assert type(sorted_out("node 100", failed)) is NodeLost
+    assert type(as_endpoint_error("node 100", "a page", failed)) is RefusedRequest
 
 
 def test_passed_on__longer_than_grpc_carries__is_cut() -> None:

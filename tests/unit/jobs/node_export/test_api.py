@@ -28,7 +28,10 @@ def api(node: Any, page_rows: int = 1_000) -> tuple[NodeApi, list[float]]:
     return NodeApi("node.example", node, page_rows, slept.append), slept
 
 
-@pytest.mark.parametrize("code", [BUSY, AWAY, grpc.StatusCode.DEADLINE_EXCEEDED])
+LOST = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN)
+
+
+@pytest.mark.parametrize("code", [BUSY, AWAY, *LOST])
 def test_page__node_is_busy_or_away__is_asked_again_after_pauses_that_grow(
     code: grpc.StatusCode,
 ) -> None:

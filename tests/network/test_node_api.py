@@ -85,6 +85,37 @@ def refusal(call: Callable[[], object]) -> Any:
     return caught.value
 
 
+def welcome_of(length: int) -> bytes:
+    """A payer's welcome whose ClientEnvelope has so many bytes."""
+    key = installation()
+    rest = len(publishes.welcome(key, data=bytes(length))) - length
+    client_envelope = publishes.welcome(key, data=bytes(length - rest))
+    assert len(client_envelope) == length
+    return publishes.paid(client_envelope)
+
+
+def test_publish__largest_payload__reaches_readers_with_grpcs_own_limit(
+    node: Api, network: Network
+) -> None:
+    after = node.ranges(network.node_id)[0]
+    stream = node.subscribe(originators=[network.node_id], cursor={network.node_id: after})
+    assert stream.first_frame() == b""
+
+    [envelope] = node.publish(welcome_of(4_000_000))
+    [next_one] = node.publish(welcome(installation()))
+
+    assert stream.take(2) == [envelope, next_one]
+
+
+def test_publish__payload_that_others_may_not_receive__is_refused_with_the_bound(
+    node: Api,
+) -> None:
+    refused = refusal(lambda: node.publish(welcome_of(4_194_304 - 64)))
+
+    assert refused.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "payer envelope: expected at most 4001024 bytes, got 4194" in refused.details()
+
+
 @pytest.mark.conforms("N6", "N22")
 def test_publish__welcomes__are_answered_stored_and_streamed_as_the_same_bytes(
     node: Api, network: Network

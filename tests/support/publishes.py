@@ -46,11 +46,15 @@ def commit(seen: Mapping[int, int] | None = None, target: int = 0) -> bytes:
     return group_message(message, seen=seen, target=target)
 
 
-def welcome(identifier: bytes = INSTALLATION_KEY, installation_key: bytes | None = None) -> bytes:
+def welcome(
+    identifier: bytes = INSTALLATION_KEY,
+    installation_key: bytes | None = None,
+    data: bytes = b"welcome",
+) -> bytes:
     """A welcome for an installation."""
     envelope = addressed(TopicKind.WELCOME, identifier)
     envelope.welcome_message.v1.installation_key = installation_key or identifier
-    envelope.welcome_message.v1.data = b"welcome"
+    envelope.welcome_message.v1.data = data
     return envelope.SerializeToString()
 
 

@@ -21,6 +21,7 @@ from Crypto.Signature import eddsa
 
 from chainkit.errors import ChainkitError, ConfigurationError, InvalidSignature, MalformedMls
 from chainkit.protocol.mls.key_package import check_key_package, parse_key_package
+from chainkit.protocol.payer_envelope import MOST_PUBLISHED_LENGTH
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.mls.child import Child, ChildEnded, ChildLimits
 from chainkit_client.mls.engine import (
@@ -47,7 +48,7 @@ MOST_MESSAGE_BYTES: Final = 4 << 20
 MOST_KEY_PACKAGE_BYTES: Final = 64 << 10
 MOST_CREDENTIAL_BYTES: Final = 1024
 MOST_GROUP_ID_BYTES: Final = 64
-MOST_PLAINTEXT_BYTES: Final = MOST_MESSAGE_BYTES - (64 << 10)
+MOST_PLAINTEXT_BYTES: Final = MOST_PUBLISHED_LENGTH - (64 << 10)
 """The longest plaintext with authenticated data, which leaves room for the rest of a message."""
 MOST_CHANGES: Final = 100
 """Members that one commit adds or removes; MOST_PROPOSALS in client/mls_engine/rules.mjs."""

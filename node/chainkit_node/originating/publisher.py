@@ -19,6 +19,7 @@ from chainkit.protocol.publish_rules.client_envelope import Destination, ParsedC
 from chainkit.protocol.publish_rules.judgement import (
     NodeView,
     PublishRequest,
+    check_paid_length,
     depends_on_position,
     judge_publish,
     read_publish,
@@ -148,6 +149,7 @@ def _read(request: _Request) -> _ReadRequest | None:
 
 
 def _read_one(envelope: bytes) -> PublishRequest:
+    check_paid_length(envelope)
     publish = read_publish(envelope)
     if publish.client.destination is Destination.CHAIN:
         expected = "a payload for an originator"

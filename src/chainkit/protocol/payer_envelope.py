@@ -35,6 +35,16 @@ MAXIMUM_CLIENT_ENVELOPE_LENGTH: Final = 4 * 1024 * 1024
 MAXIMUM_PAYER_ENVELOPE_LENGTH: Final = MAXIMUM_CLIENT_ENVELOPE_LENGTH + 1024
 """Bytes: the signature and the other fields take less than a hundred."""
 
+MOST_PUBLISHED_LENGTH: Final = 4_000_000
+"""Bytes of a ClientEnvelope that a node or a gateway takes; longer ones of others are read.
+
+gRPC's readers take messages of 4,194,304 bytes unless they are set otherwise. One envelope with all
+that payer, originator and a frame add stays below that, and leaves room for what is added later.
+"""
+
+MOST_PAID_LENGTH: Final = MOST_PUBLISHED_LENGTH + 1024
+"""Bytes of a PayerEnvelope that a node takes."""
+
 _UINT32_MAXIMUM: Final = 2**32 - 1
 
 

@@ -39,7 +39,7 @@ def test_route__each_kind__goes_to_the_chain_only_where_order_matters(
     ("client_envelope", "reason"),
     [
         (b"\xff", RefusalReason.NOT_A_CLIENT_ENVELOPE),
-        pytest.param(bytes(5 << 20), RefusalReason.NOT_A_CLIENT_ENVELOPE, id="too large"),
+        pytest.param(bytes(4_000_001), RefusalReason.TOO_LARGE, id="too large"),
         (publishes.group_message(b"\0\1"), RefusalReason.INVALID_PAYLOAD),
         (publishes.identity_update(inbox_id="00" * 32), RefusalReason.INVALID_PAYLOAD),
         (publishes.welcome(b"short"), RefusalReason.WRONG_TOPIC),

@@ -8,6 +8,8 @@ from typing import Final
 from chainkit.errors import InvalidSignature, MalformedData, MalformedEnvelope
 from chainkit.protocol.mls.key_package import check_key_package
 from chainkit.protocol.payer_envelope import (
+    MOST_PAID_LENGTH,
+    MOST_PUBLISHED_LENGTH,
     ParsedPayerEnvelope,
     parse_payer_envelope,
     recover_payer,
@@ -56,6 +58,19 @@ class PublishRequest:
     retention_days: int | None
     """The payer's wish, from 1 to 365; None where there is none."""
     client: ParsedClientEnvelope
+
+
+def check_published_length(client_envelope: bytes) -> None:
+    """Check that readers can receive an envelope of this payload. Raises PublishRefused."""
+    _check_length("client envelope", client_envelope, MOST_PUBLISHED_LENGTH)
+
+
+def check_paid_length(payer_envelope: bytes) -> None:
+    """Check that readers can receive the envelope that an originator makes of a PayerEnvelope.
+
+    Raises PublishRefused. ``read_publish`` checks no such length: what others took is read.
+    """
+    _check_length("payer envelope", payer_envelope, MOST_PAID_LENGTH)
 
 
 def read_publish(payer_envelope: bytes) -> PublishRequest:
@@ -163,6 +178,12 @@ def _conflict(
     reason: RefusalReason, subject: str, expected: object, got: object, view: NodeView
 ) -> PublishRefused:
     return refused(reason, subject, expected, got, view.cursor)
+
+
+def _check_length(subject: str, data: bytes, most: int) -> None:
+    if len(data) > most:
+        expected, got = f"at most {most} bytes", f"{len(data)} bytes"
+        raise refused(RefusalReason.TOO_LARGE, subject, expected, got)
 
 
 def _check_retention(payer: ParsedPayerEnvelope) -> None:

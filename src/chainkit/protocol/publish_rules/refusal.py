@@ -14,6 +14,7 @@ class RefusalReason(StrEnum):
     NOT_A_PAYER_ENVELOPE = "not a PayerEnvelope"
     INVALID_PAYER_SIGNATURE = "payer signature recovers to nobody"
     INVALID_RETENTION = "retention is out of bounds"
+    TOO_LARGE = "an envelope in a frame has to fit into 4 MiB"
     NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
     WRONG_TOPIC = "topic does not match the payload"
     INVALID_PAYLOAD = "payload breaks the rules of its kind"

@@ -60,7 +60,7 @@ class NetworkTasks:
             metrics.repaired(repair)
             self.repairs.repaired(repair)
 
-        logs = StoredLogs(store, opened.directory.listing)
+        logs = StoredLogs(store, opened.directory.listing, lambda: self.own_log.is_known)
         self._dependencies = DependencyKeeper(
             logs, writer, time.monotonic, metrics.dropped_dependency
         )
@@ -73,6 +73,7 @@ class NetworkTasks:
             self._intake,
             GapKeeper(store, writer, time.time_ns),
             time.monotonic,
+            time.time_ns,
             repaired,
             self._dependencies.compared,
             chance,

@@ -17,6 +17,30 @@ LEAST_TOLD = 501 if IS_SOAK else 1
 """Not every story lets the liar tell its lie; of the fixed ones it is known that one does."""
 
 
+# Those that comparisons had a part in finding.
+OF_COMPARISONS = (
+    Lie.DEPENDS_ON_NOTHING,
+    Lie.EQUIVOCATES,
+    Lie.OMITS,
+    Lie.OMITS_TO_ONE,
+    Lie.REORDERS,
+)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("lie", OF_COMPARISONS)
+def test_a_lie__of_a_node_without_comparisons__is_reported_as_well(lie: Lie) -> None:
+    told = 0
+    for seed in SEEDS:
+        story = played(seed, lie, compares=False)
+
+        check(story)
+        if is_told(story, lie):
+            told += not is_of_a_day(seed)
+            check_reported(story, lie)
+    assert told >= LEAST_TOLD
+
+
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("lie", [*Lie, *ChainLie])
 def test_a_lie__is_reported_as_what_it_is_and_no_honest_node_is_accused(

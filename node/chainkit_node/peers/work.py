@@ -13,11 +13,12 @@ from chainkit.service.log_lines import LogEvent, log_event
 class PeerFaults:
     """Logs that some work with a node fails once, until it succeeds."""
 
-    def __init__(self, event: str, tried: str, then: str) -> None:
+    def __init__(self, event: str, tried: str, then: str, level: int = logging.WARNING) -> None:
         """Take the log's event, what was tried with a node, and what follows.
 
         ``tried`` goes behind the node: ``could not be compared with``.
         """
+        self._level = level
         self._event = event
         self._tried = tried
         self._then = then
@@ -31,7 +32,7 @@ class PeerFaults:
             # An error about a node names it already.
             text = f"{name} {self._tried}: {str(error).removeprefix(f'{name}: ')}; {self._then}"
             fields = {"peer_id": node_id, "error": str(error)}
-            log_event(LogEvent(self._event, text, fields, logging.WARNING))
+            log_event(LogEvent(self._event, text, fields, self._level))
 
     def passed(self, node_id: int) -> None:
         """Record a success: the next failure is logged again."""

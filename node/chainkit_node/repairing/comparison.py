@@ -12,10 +12,11 @@ from typing import Final, Protocol
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import MalformedAnswer
+from chainkit.nodes.highest import find_highest
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.log_comparison import Comparison, Differences
 from chainkit.protocol.log_ranges import MOST_ASKED, LogRange, RangeContent
-from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.originated_envelope import OriginatedEnvelope, parse_originated
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_server import Unary
@@ -54,6 +55,35 @@ async def compare(call: Unary, log: ComparedLog, originator_id: int, after: int 
         here = await log.read_ranges(originator_id, comparison.through, comparison.asked)
         comparison.compare(here.contents, there)
     return comparison.differences()
+
+
+async def compare_by_queries(
+    call: Unary, log: ComparedLog, originator_id: int, missing: Sequence[range]
+) -> tuple[Differences, OriginatedEnvelope | None]:
+    """Find what a peer without comparisons has behind this node's envelopes of an originator.
+
+    ``call`` is the peer's QueryEnvelopes, which XIP-49 demands of each node. ``missing`` are ids
+    that this node lacks below its highest one. A query does not tell what has expired from what the
+    peer never had: both are called expired. Returns the peer's last envelope that has not expired,
+    too, as the peer states it. Errors are those of ``fetch``.
+    """
+
+    async def behind(after: int) -> OriginatedEnvelope | None:
+        found = _envelopes(await call(_query(originator_id, after, 1)), originator_id)
+        return parse_originated(found[0][1]).envelope if found else None
+
+    async def first_behind(after: int) -> int | None:
+        found = await behind(after)
+        return None if found is None else found.sequence_id
+
+    here = (await log.read_ranges(originator_id, 0, ())).highest
+    there = await find_highest(first_behind, here)
+    if there is None:
+        expected = f"one end of originator {originator_id}'s log"
+        raise MalformedAnswer("answers", expected, "several")
+    through, runs = min(here, there), tuple(missing)
+    found = Differences(through, through, there, only_there=runs, expired_there=runs)
+    return found, await behind(there - 1) if there else None
 
 
 async def fetch(

@@ -10,6 +10,10 @@ Nobody can be asked for the chain, or for a node that the registry does not list
 is missing once the chain is final beyond the envelope's time without it. A reorg may have taken
 back what an honest originator named, unseen by this node: so the report is a claim.
 
+A node of another make has no comparisons, and is asked by queries (``repairing.comparison``). This
+node needs no other's word about its own log: where the originator does not answer, either, what
+this node never signed is missing after five minutes.
+
 Two envelopes that name each other show that one of their originators lied. The liar does not hold
 the envelope that it named, so nothing is reported before all dependencies of both are held or prove
 missing. Where the dependencies came before anybody was asked, both are reported with both
@@ -34,6 +38,9 @@ from chainkit.protocol.received_envelope import ReceivedEnvelope
 PATIENCE_SECONDS: Final = 60.0
 """How long an envelope waits before a node is asked, and between two attempts."""
 
+OWN_WORD_SECONDS: Final = 300.0
+"""After so long, this node's own log decides alone: no originator escapes by not answering."""
+
 LONGEST_SECONDS: Final = 3600.0
 """An envelope about which nobody answers for so long is forgotten."""
 
@@ -53,6 +60,8 @@ class KnownLogs:
     own_id: int | None
     final_ns: int
     """Time of the chain's final block in nanoseconds since 1970, 0 where there is none."""
+    knows_own: bool = True
+    """All that this node ever signed is held: nothing is missing after a restored backup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +75,8 @@ class Compared:
     highest_there: int
     """The peer's highest sequence id, by its own word."""
     is_settled: bool
-    """All was compared, and the peer had nothing that was missing here."""
+    """All was compared, and the peer had nothing that was missing here, and that it may call
+    expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +202,8 @@ def _is_missing(waiting: _Waiting, named_id: int, known: KnownLogs, now: float) 
     if named_id in known.chain_ids or named_id not in known.node_ids:
         is_patient = now - waiting.since >= PATIENCE_SECONDS
         return is_patient and known.final_ns > waiting.received.originator_ns
+    if named_id == known.own_id and known.knows_own and now - waiting.since >= OWN_WORD_SECONDS:
+        return True
     asked = {waiting.received.originator_id, named_id} - {known.own_id}
     return all((each, named_id) in waiting.lacking for each in asked)
 

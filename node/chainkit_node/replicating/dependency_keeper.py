@@ -133,9 +133,12 @@ class DependencyKeeper:
 class StoredLogs:
     """All logs as the node's database knows them; for several threads."""
 
-    def __init__(self, store: Store, listing: Callable[[], Listing]) -> None:
-        """Take the database, and the newest listing of the registry."""
+    def __init__(
+        self, store: Store, listing: Callable[[], Listing], knows_own: Callable[[], bool]
+    ) -> None:
+        """Take the database, the newest listing, and whether this node's own log is whole."""
         self._store = store
+        self._knows_own = knows_own
         self._listing = listing
         self._chain_ids = frozenset(each.originator_id for each in store.identity.contracts)
 
@@ -146,7 +149,14 @@ class StoredLogs:
             block = read_block(connection, read_final_block(connection))
         listing = self._listing()
         final_ns = 0 if block is None else block.header.timestamp * NANOSECONDS_PER_SECOND
-        return KnownLogs(held, self._chain_ids, frozenset(listing.nodes), listing.own_id, final_ns)
+        return KnownLogs(
+            held,
+            self._chain_ids,
+            frozenset(listing.nodes),
+            listing.own_id,
+            final_ns,
+            self._knows_own(),
+        )
 
     def recent(self) -> Iterator[ReceivedEnvelope]:
         """Yield the last envelopes of each other node. Raises StoreError."""

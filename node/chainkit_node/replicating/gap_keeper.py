@@ -35,6 +35,12 @@ class GapKeeper:
         self._reports = reports
         self._clock_ns = clock_ns
 
+    def unexplained(self, originator_id: int) -> list[range]:
+        """Return the missing ids of an originator that nobody has explained, the first ones."""
+        with self._store.reading() as connection:
+            gaps = read_asked_gaps(connection, originator_id)
+        return [range(each.first_id, each.last_id + 1) for each in gaps]
+
     def answered(
         self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
     ) -> None:

@@ -35,7 +35,7 @@ _PAGE: Final = 1_000
 
 
 class OwnLog:
-    """``check`` is for any thread; every other method for the event loop's thread."""
+    """``check`` and ``is_known`` are for any thread; all else for the event loop's thread."""
 
     def __init__(
         self,
@@ -58,6 +58,11 @@ class OwnLog:
             "could not be asked for this node's own log",
             "it is asked again until it has",
         )
+
+    @property
+    def is_known(self) -> bool:
+        """Whether this node knows all that it ever signed."""
+        return self._is_known
 
     def check(self) -> None:
         """Raise NotReady before it is known which envelopes this node has signed."""

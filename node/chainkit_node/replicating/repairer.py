@@ -6,25 +6,32 @@ begun to answer is compared first.
 
 An envelope that both nodes hold differently is fetched, and becomes evidence against its
 originator. The other node fetches what it lacks.
+
+A peer that answers no comparison owes none: only this network's nodes have the method. It is asked
+by QueryEnvelopes, as each node is, for what this node lacks.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
-from chainkit.errors import ChainkitError
+from chainkit.errors import ChainkitError, MalformedAnswer
+from chainkit.misbehavior.judging import may_have_expired
 from chainkit.protocol.log_comparison import Differences
 from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES
+from chainkit.service.grpc_server import Unary
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.refusals import LIMIT_CODES
 from chainkit.types import Node
-from chainkit_node.peers.client import Peer
+from chainkit_node.peers.client import Peer, PeerRefused
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults, end_all
-from chainkit_node.repairing.comparison import ComparedLog, compare, fetch
+from chainkit_node.repairing.comparison import ComparedLog, compare, compare_by_queries, fetch
 from chainkit_node.replicating.dependencies import Compared
 from chainkit_node.replicating.intake import Source, Taken, Takes
 
@@ -40,6 +47,9 @@ _MOST_FETCHED: Final = 10_000
 
 class Gaps(Protocol):
     """The states of missing envelopes; used in threads, because the methods ask a database."""
+
+    def unexplained(self, originator_id: int) -> Sequence[range]:
+        """Return the missing ids of an originator that nobody has explained."""
 
     def answered(
         self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
@@ -82,6 +92,7 @@ class Repairer:
         intake: Takes,
         gaps: Gaps,
         clock: Callable[[], float],
+        clock_ns: Callable[[], int],
         repaired: Callable[[Repair], None],
         compared: Callable[[Compared], None],
         chance: random.Random,
@@ -89,8 +100,8 @@ class Repairer:
     ) -> None:
         """Take the registry's nodes, a function that connects to a node, and two callbacks.
 
-        ``clock`` is in seconds and only grows; ``repaired`` gets each repair, ``compared`` each
-        comparison that ended.
+        ``clock`` is in seconds and only grows; ``clock_ns`` counts from 1970. ``repaired`` gets
+        each repair, ``compared`` each comparison that ended.
         """
         self._listing = listing
         self._connect = connect
@@ -98,6 +109,7 @@ class Repairer:
         self._intake = intake
         self._gaps = gaps
         self._clock = clock
+        self._clock_ns = clock_ns
         self._repaired = repaired
         self._compared = compared
         self._chance = chance
@@ -111,6 +123,12 @@ class Repairer:
             "comparison_failed",
             "could not be compared with",
             "it is tried again in the next round",
+        )
+        self._lacking = PeerFaults(
+            "peer_lacks",
+            "answers no comparison of logs",
+            "queries are asked instead",
+            logging.INFO,
         )
         self._last: dict[int, LastComparison] = {}
         self._highest: dict[int, int] = {}
@@ -204,7 +222,7 @@ class Repairer:
             return await peer.call(QUERY_ENVELOPES, request, ANSWER_SECONDS)
 
         begun_at = self._clock()
-        found = await compare(ask, self._log, originator.node_id)
+        found, is_sure = await self._compare(ask, query, peer_id, originator.node_id)
         if peer_id == originator.node_id:
             self._highest[peer_id] = found.highest_there
         wanted = await self._to_fetch(found, originator.node_id)
@@ -218,7 +236,7 @@ class Repairer:
                 *(originator.node_id, found.compared_through),
                 *(found.only_there, found.expired_there),
             )
-        is_settled = found.is_complete and not (taken.new or taken.late)
+        is_settled = is_sure and found.is_complete and not (taken.new or taken.late)
         highest = found.highest_there
         compared = Compared(peer_id, originator.node_id, begun_at, highest, is_settled)
         self._compared(compared)
@@ -229,6 +247,28 @@ class Repairer:
                 f"{taken.new + taken.late} missing, {taken.disputed} others"
             )
             log_event(LogEvent("log_repaired", text, dict(taken.envelopes)))
+
+    async def _compare(
+        self, ask: Unary, query: Unary, peer_id: int, originator_id: int
+    ) -> tuple[Differences, bool]:
+        """Compare a log; return whether what the peer lacks cannot have expired there, too."""
+        try:
+            found = await compare(ask, self._log, originator_id)
+        except (PeerRefused, MalformedAnswer) as error:
+            if isinstance(error, PeerRefused) and error.code in LIMIT_CODES:
+                raise
+            self._lacking.failed(peer_id, error)
+        else:
+            self._lacking.passed(peer_id)
+            return found, True
+        missing: Sequence[range] = ()
+        if peer_id == originator_id:
+            missing = await asyncio.to_thread(self._gaps.unexplained, originator_id)
+        some = list(_first(missing, _MOST_FETCHED))
+        found, last = await compare_by_queries(query, self._log, originator_id, some)
+        if some != list(missing):
+            found = replace(found, compared_through=min(found.through, some[-1][-1]))
+        return found, not may_have_expired(last, self._clock_ns())
 
     async def _to_fetch(self, found: Differences, originator_id: int) -> list[range]:
         """Return the runs to fetch: what is missing, and what the peer holds differently."""

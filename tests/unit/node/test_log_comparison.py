@@ -16,7 +16,7 @@ from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.refusals import InvalidRequest
 from chainkit.types import BlockHeader
 from chainkit_indexer.types import Idle
-from chainkit_node.repairing.comparison import compare, fetch
+from chainkit_node.repairing.comparison import compare, compare_by_queries, fetch
 from chainkit_node.repairing.range_keeper import RangeKeeper
 from chainkit_node.settings import ServingLimits
 from support.indexer.comparing_node import LONG_AGO, ComparingNode, signed
@@ -154,6 +154,32 @@ def test_compare__peer_answers_no_contents__is_refused(
 
     with pytest.raises(MalformedAnswer, match=words):
         compared(here, call)
+
+
+@pytest.mark.parametrize("there_ids", [range(1, 6), [2, 4, 9, 40], []], ids=str)
+def test_compare_by_queries__peer_has_no_comparisons__finds_its_last_envelope(
+    here: ComparingNode, there: ComparingNode, there_ids: Sequence[int]
+) -> None:
+    here.hold([1, 5])
+    there.hold(there_ids)
+    missing = [range(2, 5)]
+
+    found, last = asyncio.run(
+        compare_by_queries(there.query_envelopes, here.log, ORIGINATOR, missing)
+    )
+
+    highest = max(there_ids, default=0)
+    assert (found.through, found.highest_there) == (min(5, highest), highest)
+    assert (found.only_there, found.expired_there) == (tuple(missing), tuple(missing))
+    assert (0 if last is None else last.sequence_id) == highest
+    assert len(there.asked) < 20
+
+
+def test_compare_by_queries__peer_contradicts_itself__is_refused(here: ComparingNode) -> None:
+    here.hold([1, 5])
+
+    with pytest.raises(MalformedAnswer, match="one end"):
+        asyncio.run(compare_by_queries(answers(signed(3)), here.log, ORIGINATOR, []))
 
 
 def test_fetch__peer_sends_what_lies_behind_the_run__is_left_out(there: ComparingNode) -> None:

@@ -117,6 +117,8 @@ class Liar:
     """Envelopes of its own log that honest nodes got from it."""
     fork: Block | None = None
     """The head of a branch of the chain that a reorg took back, with payloads."""
+    compares: bool = True
+    """It answers comparisons of logs, which a node of another make does not."""
     is_told: bool = False
     """It has misled somebody: not every lie gets the chance to."""
 

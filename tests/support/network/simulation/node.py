@@ -7,6 +7,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from chainkit.errors import ChainkitError
@@ -132,6 +133,7 @@ class SimulatedNode:
             self,
             self,
             self.world.seconds,
+            self.now_ns,
             lambda repair: None,
             self.dependencies.compared,
             chance,
@@ -211,7 +213,8 @@ class SimulatedNode:
         listing, final_ns = self.listing(), self.block().final.seconds * NANOSECONDS_PER_SECOND
         held = {each: self.last_id(each) for each in self.world.nodes}
         held[BLOCKCHAIN_ORIGINATOR_ID] = self.highest_of_chain
-        return KnownLogs(held, CHAIN_IDS, listing.nodes.keys(), listing.own_id, final_ns)
+        knows_own = self.own_log is not None and self.own_log.is_known
+        return KnownLogs(held, CHAIN_IDS, listing.nodes.keys(), listing.own_id, final_ns, knows_own)
 
     def _dropped(self) -> None:
         raise AssertionError("a story has few envelopes")
@@ -336,6 +339,12 @@ class SimulatedNode:
         """As the database has them."""
         disputed = {each for of, each in self.disputed if of == originator_id}
         return memory_ranges(self.log(originator_id), originator_id, through, ranges, disputed)
+
+    def unexplained(self, originator_id: int) -> list[range]:
+        """The missing ids below the last of a log."""
+        ids = self.log(originator_id).ids()
+        pairs = pairwise([0, *ids])
+        return [range(one + 1, other) for one, other in pairs if one + 1 < other]
 
     def answered(
         self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]

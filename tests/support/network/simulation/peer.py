@@ -76,6 +76,10 @@ class SimulatedPeer:
 
     def _answer(self, method: str, request: bytes) -> bytes:
         if method == COMPARE_RANGES:
+            if self.node.liar is not None and not self.node.liar.compares:
+                refusal = PeerRefused(f"node {self.node.node_id}", "envelopes", "UNIMPLEMENTED")
+                refusal.code = grpc.StatusCode.UNIMPLEMENTED
+                raise refusal
             asked = node_api_pb2.CompareRangesRequest.FromString(request)
             ranges = [LogRange(each.level, each.number) for each in asked.ranges]
             held = self.node.held_ranges(

@@ -64,18 +64,23 @@ class Story:
         return [each for node in self.honest for each in node.accusations]
 
 
-def played(seed: int, lie: Lie | ChainLie | None = None, steps: int = 30) -> Story:
-    """Play a seed's story to its end, with everything mended in the end."""
-    story: Story = run(_play(seed, lie, steps))
+def played(
+    seed: int, lie: Lie | ChainLie | None = None, steps: int = 30, compares: bool = True
+) -> Story:
+    """Play a seed's story to its end, with everything mended in the end.
+
+    ``compares`` says whether the liar answers comparisons of logs.
+    """
+    story: Story = run(_play(seed, lie, steps, compares))
     return story
 
 
-async def _play(seed: int, lie: Lie | ChainLie | None, steps: int) -> Story:
+async def _play(seed: int, lie: Lie | ChainLie | None, steps: int, compares: bool) -> Story:
     story = Story(_world(random.Random(seed)))
     world, chance = story.world, story.world.chance
     if lie is not None:
         victims = chance.sample(NODE_IDS[:-1], chance.randint(1, len(NODE_IDS) - 2))
-        world.nodes[NODE_IDS[-1]].liar = Liar(lie, chance.randint(2, 5), victims)
+        world.nodes[NODE_IDS[-1]].liar = Liar(lie, chance.randint(2, 5), victims, compares=compares)
     is_watched = isinstance(lie, ChainLie) or chance.random() < WATCHED
     for node in world.nodes.values():
         node.watches = is_watched

@@ -125,6 +125,24 @@ def test_check__a_comparison_that_shows_nothing__accuses_nobody(compared: Compar
     assert dependencies.check(KNOWN, LATER).offences == ()
 
 
+@pytest.mark.conforms("N48")
+def test_check__an_id_of_this_node__its_own_word_decides_where_the_liar_does_not_answer() -> None:
+    received = naming({OWN: 10_000_000})
+    dependencies = waiting(received)
+
+    assert dependencies.check(KNOWN, 60.0).to_compare == {200}
+    assert dependencies.check(KNOWN, 299.0).offences == ()
+    assert dependencies.check(KNOWN, 300.0) == Checked((offence(received),))
+
+
+def test_check__an_id_of_this_node__after_a_restored_backup_its_word_is_not_enough() -> None:
+    dependencies = waiting(naming({OWN: 10_000_000}))
+
+    checked = dependencies.check(replace(KNOWN, knows_own=False), LONGEST_SECONDS - 1)
+
+    assert checked.offences == ()
+
+
 def test_check__nobody_answers__asks_each_minute_and_gives_up_in_the_end() -> None:
     dependencies = waiting(naming({300: 7}))
     moments = range(int(LONGEST_SECONDS) + 5)

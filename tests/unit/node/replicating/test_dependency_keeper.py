@@ -41,7 +41,7 @@ def test_known__a_chain_and_other_logs__all_that_is_or_was_held(host: Host) -> N
     host.indexer.catch_up()
     intake = Intake(host.store, host.writer, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
     intake.take(ONE.log(3), DIRECT)
-    logs = StoredLogs(host.store, lambda: LISTING)
+    logs = StoredLogs(host.store, lambda: LISTING, lambda: True)
     before = logs.known()
 
     host.chain.fork(1, [], [])
@@ -54,7 +54,7 @@ def test_known__a_chain_and_other_logs__all_that_is_or_was_held(host: Host) -> N
 
 
 def test_known__a_chain_that_was_not_followed__is_final_nowhere(host: Host) -> None:
-    assert StoredLogs(host.store, lambda: LISTING).known() == KnownLogs(
+    assert StoredLogs(host.store, lambda: LISTING, lambda: True).known() == KnownLogs(
         {0: 0}, frozenset({0}), frozenset(LISTING.nodes), OWN, 0
     )
 
@@ -165,7 +165,7 @@ def test_recent__a_long_log__is_the_end_of_it(host: Host) -> None:
     log = ONE.log(MOST_WAITING + 7)
     intake.take(log, DIRECT)
 
-    recent = list(StoredLogs(host.store, lambda: LISTING).recent())
+    recent = list(StoredLogs(host.store, lambda: LISTING, lambda: True).recent())
 
     assert [each.envelope for each in recent] == log[7:]
 

@@ -76,6 +76,15 @@ def test_answer__the_originator_calls_some_expired__they_are_and_it_serves_the_r
     assert node.reports == []
 
 
+def test_unexplained__the_originator_has_not_answered_yet__is_what_is_missing(node: Node) -> None:
+    node.intake.take([NODE.signed(9, 0.0)], SOURCE)
+    assert node.keeper.unexplained(NODE.node_id) == [range(1, 9)]
+
+    node.keeper.answered(NODE.node_id, 9, held=[range(6, 9)], expired=[range(1, 6)])
+
+    assert node.keeper.unexplained(NODE.node_id) == [range(6, 9)]
+
+
 @pytest.mark.conforms("N34")
 def test_answer__calls_expired_what_cannot_be__is_omitted_and_reported(node: Node) -> None:
     before, after = NODE.signed(1, 0.0), NODE.signed(4, 1.0)

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+import grpc
+import pytest
+
 from chainkit.protocol.log_ranges import LogRange
-from chainkit.protocol.methods import COMPARE_RANGES
+from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES
+from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
 from chainkit.protocol.proto.node_api_pb2 import CompareRangesRequest, CompareRangesResponse
+from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.types import BlockReference, Node
+from chainkit_node.peers.client import PeerRefused
 from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating.dependencies import Compared
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.repairer import ROUND_SECONDS, Repairer
 from chainkit_node.types import HeldRanges
 from support.network.memory_ranges import memory_ranges
-from support.network.originator import MemoryLog
+from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator
 from support.network.simulation.loop import run
 
 OWN, SLOW, FAULTY, HONEST = 100, 200, 300, 400
@@ -53,6 +61,9 @@ class World:
         self, originator_id: int, through: int, ranges: Sequence[LogRange]
     ) -> HeldRanges:
         return memory_ranges(MemoryLog(), originator_id, through, ranges)
+
+    def unexplained(self, originator_id: int) -> Sequence[range]:
+        return ()
 
     def answered(
         self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
@@ -98,6 +109,7 @@ def repairer_of(world: World) -> Repairer:
         world,
         world,
         asyncio.get_running_loop().time,
+        lambda: 0,
         lambda repair: None,
         lambda compared: None,
         random.Random(1),
@@ -141,6 +153,100 @@ def test_compare__a_comparison_ends_with_a_fault_of_ours__rounds_go_on() -> None
 
     for peer in (FAULTY, HONEST):
         assert any(each == peer and now >= 2 * ROUND_SECONDS for now, each, _ in asked)
+
+
+OTHER_MAKE = 500
+
+
+@dataclass
+class PeerOfAnotherMake(FakePeer):
+    """It has XIP-49's methods alone, and an envelope of its own that has just been originated."""
+
+    envelope: bytes = b""
+
+    async def call(self, method: str, request: bytes, seconds: float) -> bytes:
+        if method != QUERY_ENVELOPES:
+            refusal = PeerRefused(f"node {self.node_id}", "envelopes", "UNIMPLEMENTED")
+            refusal.code = grpc.StatusCode.UNIMPLEMENTED
+            raise refusal
+        asked = QueryEnvelopesRequest.FromString(request).query
+        [originator_id] = asked.originator_node_ids
+        after = asked.last_seen.node_id_to_sequence_id[originator_id]
+        is_behind = originator_id == OTHER_MAKE and after < 7
+        return written_envelopes([self.envelope] if is_behind else [])
+
+
+@dataclass
+class MixedWorld(World):
+    """Its one peer is of another make."""
+
+    taken: list[bytes] = field(default_factory=list)
+    answers: list[tuple[int, int, list[range], list[range]]] = field(default_factory=list)
+    comparisons: list[Compared] = field(default_factory=list)
+
+    def listing(self) -> Listing:
+        nodes = {each: Node(each, KEY, f"http://{each}:1", True) for each in (OWN, OTHER_MAKE)}
+        return Listing(nodes, OWN, BlockReference(1, bytes(32)))
+
+    def take(self, data: Sequence[bytes], source: Source) -> Taken:
+        new = [each for each in data if each not in self.taken]
+        self.taken += new
+        return Taken(len(new), 0, len(data) - len(new), 0, 0)
+
+    def last_id(self, originator_id: int) -> int:
+        return 7 if originator_id == OTHER_MAKE and self.taken else 0
+
+    def unexplained(self, originator_id: int) -> Sequence[range]:
+        return [range(3, 6)] if originator_id == OTHER_MAKE else []
+
+    def answered(
+        self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
+    ) -> None:
+        self.answers.append((originator_id, through, list(held), list(expired)))
+
+
+@pytest.mark.conforms("N48")
+def test_compare__a_peer_of_another_make__is_asked_by_queries_and_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world, node = MixedWorld(), Originator(OTHER_MAKE)
+    peer = PeerOfAnotherMake(world, OTHER_MAKE, node.signed(7, 0.0))
+
+    async def work() -> None:
+        repairer = Repairer(
+            world.listing,
+            lambda node: peer,
+            world,
+            world,
+            world,
+            asyncio.get_running_loop().time,
+            lambda: BEGIN_NS + 60 * SECOND_NS,
+            lambda repair: None,
+            world.comparisons.append,
+            random.Random(1),
+        )
+        with suppress(TimeoutError):
+            async with asyncio.timeout(3.5 * ROUND_SECONDS):
+                await repairer.run()
+        assert repairer.comparisons()[OTHER_MAKE].error is None
+        assert repairer.highest() == {OTHER_MAKE: 7}
+
+    caplog.set_level(logging.INFO)
+    run(work())
+
+    assert world.taken == [peer.envelope]
+    assert (OTHER_MAKE, 0, [range(3, 6)], [range(3, 6)]) in world.answers
+    assert [each.is_settled for each in world.comparisons if each.originator_id == OTHER_MAKE] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+    # It has nothing of this node's that has not expired: that shows nothing.
+    assert not any(each.is_settled for each in world.comparisons if each.originator_id == OWN)
+    told = [each for each in caplog.records if "queries are asked instead" in each.getMessage()]
+    assert [each.levelno for each in told] == [logging.INFO]
+    assert not any("could not be compared" in each.getMessage() for each in caplog.records)
 
 
 def test_compare__a_log_is_wanted_and_its_node_is_taken_back__all_others_are_compared() -> None:

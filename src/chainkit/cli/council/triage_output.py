@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 import click
@@ -162,6 +163,7 @@ def _tally_json(tally: Tally) -> dict[str, Any]:
         "severity": tally.misbehavior.severity,
         "proved": tally.proved,
         "claimed": tally.claimed,
+        "falls": [asdict(each) for each in tally.falls],
         "reporters": [_reporter_json(each) for each in tally.reporters],
     }
 

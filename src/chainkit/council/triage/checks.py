@@ -16,6 +16,7 @@ from chainkit.council.evidence.bundle import (
     verify_bundle_with_endpoint,
 )
 from chainkit.council.evidence.report import verify_report
+from chainkit.council.triage.falls import Fall, find_fall
 from chainkit.council.triage.files import EvidenceFiles, Piece
 from chainkit.council.triage.values import Claim, Dismissed, RegisteredNodes
 from chainkit.documents.untrusted import read_small
@@ -168,6 +169,7 @@ def _claim(
     registered: RegisteredNodes,
     proofs: Iterable[bytes] = (),
     reason: str = "",
+    fall: Fall | None = None,
 ) -> Claim:
     accused = registered.get(signed.report.node_id)
     return Claim(
@@ -179,6 +181,7 @@ def _claim(
         signed.digest,
         None if accused is None else accused.node.signing_key,
         signed.report.is_from_node,
+        fall,
         reason,
     )
 
@@ -193,8 +196,10 @@ def _judged(
     if judgement.needs_chain:
         # Honest nodes serve such payloads in another order after a reorg, and many peers see it.
         return Dismissed(piece.source, f"not proved: {judgement.reason}", node_id)
-    proofs = [judgement.subject] if judgement.weight is Weight.PROVED else []
-    return _claim(piece, signed, registered, proofs, judgement.reason)
+    if judgement.weight is Weight.CLAIMED:
+        return _claim(piece, signed, registered, reason=judgement.reason)
+    fall = find_fall(signed.report)
+    return _claim(piece, signed, registered, [judgement.subject], judgement.reason, fall)
 
 
 def _not_proved(

@@ -7,8 +7,9 @@
 
 These rules follow from that, since keys cost nothing and a report may be copied:
 
-- **One proof suffices.** It is valid from any reporter: a node signs what clients report of itself,
-  too, and that proves no less. The same envelope is one proof, however often it is brought.
+- **One proof suffices**, but for a time that fell, which load explains (``falls``). It is valid
+  from any reporter: a node signs what clients report of itself, too, and that proves no less. The
+  same envelope is one proof, however often it is brought.
 - **A reporter is established by the registry alone.** A changed report recovers to some other key,
   so a key that no node has is shown as not established, and is not counted.
 - **Liveness is counted by peers**: registered nodes that state that they saw it themselves. A
@@ -28,6 +29,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from chainkit.contracts.registry import status_word
+from chainkit.council.triage.falls import falls_in_words
 from chainkit.council.triage.thresholds import THRESHOLDS, Sample
 from chainkit.council.triage.values import (
     Action,
@@ -151,11 +153,13 @@ def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tu
     """Say what to do; ``is_shown``: something proves it, whether or not a report of it counts."""
     peers = max(peers_by_sample(tallies).values(), default=0)
     if any(map(_is_enough, tallies)):
-        proved = sum(tally.proved for tally in tallies)
+        proved = sum(tally.proved - len(tally.falls) for tally in tallies)
         words = "one safety proof" if proved == 1 else f"{proved} safety proofs"
         return Action.DISABLE, f"disable: {words}"
     if peers >= needed:
         return Action.DISABLE, f"disable: {peers} of {needed} reporters"
+    if falls := [fall for tally in tallies for fall in tally.falls]:
+        return Action.JUDGE, f"judge by hand: {falls_in_words(falls)}"
     if is_shown:
         return Action.WAIT, "wait: proved, but no report counts"
     if peers:
@@ -164,9 +168,9 @@ def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tu
 
 
 def _is_enough(tally: Tally) -> bool:
-    """Tell whether as many things are proved as suffice."""
+    """Tell whether as many things are proved as suffice, beside times that fell."""
     suffice = THRESHOLDS[tally.misbehavior].proofs
-    return suffice is not None and tally.proved >= suffice
+    return suffice is not None and tally.proved - len(tally.falls) >= suffice
 
 
 def _tallies(claims: Sequence[Claim], registered: RegisteredNodes | None) -> tuple[Tally, ...]:
@@ -181,11 +185,15 @@ def _tally(
     misbehavior: Misbehavior, claims: Sequence[Claim], registered: RegisteredNodes | None
 ) -> Tally:
     keys = {claim.reporter for claim in claims if claim.reporter is not None}
+    peers = {each.reporter for each in claims if each.reporter is not None and each.fall is None}
+    falls = {claim.proofs: claim.fall for claim in claims if claim.fall is not None}
     return Tally(
         misbehavior,
         len(frozenset().union(*(claim.proofs for claim in claims))),
         sum(not claim.proofs for claim in claims),
         tuple(_reporter(key, registered) for key in sorted(keys)),
+        tuple(_reporter(key, registered) for key in sorted(peers)),
+        tuple(sorted(falls.values())),
     )
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TypeAlias
 
 from chainkit.contracts.registry import RegisteredNode
+from chainkit.council.triage.falls import Fall
 from chainkit.council.triage.thresholds import THRESHOLDS, Sample
 from chainkit.misbehavior.types import Misbehavior, Severity
 
@@ -34,6 +35,8 @@ class Claim:
     """65 bytes; None where no such node is registered."""
     is_from_node: bool = False
     """Whether the reporter says that it is a node and saw this itself."""
+    fall: Fall | None = None
+    """What its proof shows, if that is a time that fell, as under load; None otherwise."""
     reason: str = ""
     """A few words about evidence that does not contradict the claim, and does not prove it."""
 
@@ -90,6 +93,10 @@ class Tally:
     """Different reports that prove nothing by themselves."""
     reporters: tuple[Reporter, ...]
     """Reporters whose reports count, in the order of their keys."""
+    peers: tuple[Reporter, ...] = ()
+    """Those of them who count in a sample: they report more than times that fell."""
+    falls: tuple[Fall, ...] = ()
+    """Those of ``proved`` that are times that fell, by their times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +158,7 @@ def peers_by_sample(tallies: Iterable[Tally]) -> dict[Sample, int]:
     found: dict[Sample, list[Reporter]] = {}
     for tally in tallies:
         if (sample := THRESHOLDS[tally.misbehavior].sample) is not None:
-            found.setdefault(sample, []).extend(tally.reporters)
+            found.setdefault(sample, []).extend(tally.peers)
     counts = {sample: independent(reporters) for sample, reporters in found.items()}
     return {sample: count for sample, count in counts.items() if count}
 

@@ -13,6 +13,7 @@ import pytest
 
 from chainkit.council.triage import checks as triage_checks
 from chainkit.council.triage.checks import Examiner, work
+from chainkit.council.triage.falls import Fall
 from chainkit.council.triage.files import Piece, find_evidence
 from chainkit.council.triage.values import Claim, Dismissed
 from chainkit.errors import EndpointUnavailable
@@ -267,6 +268,28 @@ def test_examine__safety_report__is_judged_by_its_envelopes(scene: BundleScene, 
         "foreign.pb": (f"refuted: node {ACCUSED} signed none of its envelopes", ACCUSED),
         "unknown.pb": ("refuted: node 900 is not registered", None),
     }
+
+
+@pytest.mark.parametrize(
+    ("by_ns", "fall"),
+    [
+        (5, Fall(NOW_NS, 5)),
+        (300 * 10**9, Fall(NOW_NS, 300 * 10**9)),
+        # No load makes a clock go back by more than clocks may differ.
+        (300 * 10**9 + 1, None),
+    ],
+)
+def test_examine__time_that_fell__is_a_proof_that_says_by_how_much(
+    scene: BundleScene, heap: Path, by_ns: int, fall: Fall | None
+) -> None:
+    early, late = signed(ACCUSED, 1, NOW_NS), signed(ACCUSED, 2, NOW_NS - by_ns)
+    report = safety_report(ACCUSED, key_of(OTHER), Misbehavior.OUT_OF_ORDER, late, early)
+    (heap / "fall.pb").write_bytes(report)
+
+    claims, _ = examined(scene, heap)
+
+    assert len(claims["fall.pb"].proofs) == 1
+    assert claims["fall.pb"].fall == fall
 
 
 def test_examine__report_without_an_endpoint__is_unchecked(scene: BundleScene, heap: Path) -> None:

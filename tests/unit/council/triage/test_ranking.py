@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chainkit.council.triage.falls import Fall
 from chainkit.council.triage.ranking import MOST_GROUNDS, rank
 from chainkit.council.triage.values import Action, Claim, Dismissed, RankedNode, Ranking
 from chainkit.misbehavior.types import Misbehavior, Severity
@@ -59,6 +60,34 @@ def test_rank__same_envelope_by_keys_that_no_node_has__is_one_proof_of_no_report
     assert (node.proved, node.reporters) == (1, 0)
     assert node.recommendation == "disable: one safety proof"
     assert node.grounds == ("300-one",)
+
+
+def fell(reporter_id: int, name: bytes, at_seconds: int, by_ms: int) -> Claim:
+    """A proof that a time of node 300 fell."""
+    source = f"{reporter_id}-{name.decode()}"
+    claim = proof(300, name, reporter=key_of(reporter_id), source=source, misbehavior=GAP)
+    return replace(claim, fall=Fall(at_seconds * 10**9, by_ms * 10**6))
+
+
+def test_rank__times_that_fell_as_under_load__say_how_often_and_people_judge() -> None:
+    falls = [fell(each, b"one", 1_700_000_000, 3) for each in (100, 200, 400)]
+
+    node = only(ranked(*falls, fell(100, b"two", 1_700_000_500, 12)))
+
+    assert node.action is Action.JUDGE
+    assert node.recommendation == (
+        "judge by hand: times fell 2 times since 2023-11-14 22:13:20 UTC, "
+        "by 12 ms at most: another order by time, nothing lost"
+    )
+    assert node.grounds == ()
+
+
+def test_rank__times_that_fell_beside_another_proof__suffice_by_that_one() -> None:
+    node = only(
+        ranked(fell(100, b"one", 1_700_000_000, 3), proof(300, b"two", reporter=key_of(100)))
+    )
+
+    assert node.recommendation == "disable: one safety proof"
 
 
 def test_rank__same_envelope_by_two__is_one_proof_of_two_reporters() -> None:

@@ -126,6 +126,7 @@ def test_look__node_without_our_own_methods__is_searched(guess: int | None) -> N
         [answer], accusations = look(node(ACCUSED, url), chain={0: guess}, times=2)
 
     assert (answer.health, answer.reports, answer.error) == (None, None, None)
+    assert answer.lacks == ("health checks", "comparisons of logs", "topic heads", "reports")
     assert answer.held == {0: 11, ACCUSED: 11}
     assert not answer.is_silent
     assert accusations == ()
@@ -142,6 +143,7 @@ def test_look__nodes_that_host_reports__are_counted_once_over_several_looks() ->
         answers, accusations = look(*nodes, times=2)
 
     assert [(each.health, each.reports) for each in answers] == [("SERVING", 5), ("SERVING", 2)]
+    assert {each.lacks for each in answers} == {("comparisons of logs", "topic heads")}
     assert accusations == (
         Accusation(ACCUSED, proved=0, claimed=2, hosts=(ACCUSED,)),
         Accusation(OTHER, proved=2, claimed=0, hosts=(ACCUSED, OTHER)),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -21,7 +22,12 @@ from chainkit.nodes.channel import connect
 from chainkit.nodes.highest import find_highest
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.envelope_queries import envelopes_behind
-from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES, QUERY_REPORTS
+from chainkit.protocol.methods import (
+    COMPARE_RANGES,
+    QUERY_ENVELOPES,
+    QUERY_REPORTS,
+    QUERY_TOPIC_HEADS,
+)
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.text.printable import printable
@@ -34,6 +40,14 @@ PATIENCE_SECONDS: Final = 5.0
 """For all answers of a node."""
 
 _HEALTH: Final = "/grpc.health.v1.Health/Check"
+_OPTIONAL: Final = {
+    _HEALTH: "health checks",
+    COMPARE_RANGES: "comparisons of logs",
+    QUERY_TOPIC_HEADS: "topic heads",
+    QUERY_REPORTS: "reports",
+}
+"""Methods that a node may lack, in words."""
+
 _MOST_RECONNECT_MS: Final = 1000
 _AT_ONCE: Final = 8
 """Questions to one node at a time."""
@@ -53,6 +67,8 @@ class _Connection:
     reports_after: int = 0
     """Server time of the last report that was read."""
     reports: int = 0
+    lacks: set[str] = field(default_factory=set)
+    """Optional methods that the node does not have."""
 
 
 @dataclass(slots=True)
@@ -123,6 +139,15 @@ class NetworkAsker:
             seconds=look.seconds,
             held=look.held,
             reports=look.reports,
+            lacks=self._lacks(node.node_id),
+        )
+
+    def _lacks(self, node_id: int) -> tuple[str, ...]:
+        connection = self._connections.get(node_id)
+        return (
+            ()
+            if connection is None
+            else tuple(words for method, words in _OPTIONAL.items() if method in connection.lacks)
         )
 
     def _connection(self, node: Node) -> _Connection:
@@ -152,6 +177,7 @@ class NetworkAsker:
             for originator_id in look.held:
                 group.create_task(note(originator_id))
             group.create_task(self._read_reports(connection, look, keys))
+            group.create_task(_try_topic_heads(connection))
 
     async def _read_reports(
         self, connection: _Connection, look: _Look, keys: Mapping[int, bytes]
@@ -198,6 +224,13 @@ async def _health(connection: _Connection) -> str | None:
     return str(names.Name(status)) if status in names.values() else f"status {status}"
 
 
+async def _try_topic_heads(connection: _Connection) -> None:
+    # A node that may originate nothing refuses: it has the method.
+    with suppress(grpc.aio.AioRpcError):
+        request = node_api_pb2.QueryTopicHeadsRequest()
+        await _call(connection, QUERY_TOPIC_HEADS, request, optional=True)
+
+
 async def _held(
     connection: _Connection, originator_id: int, chain: Mapping[int, int | None]
 ) -> int | None:
@@ -233,8 +266,10 @@ async def _call(
         answer: bytes = await multicallable(request.SerializeToString())
     except grpc.aio.AioRpcError as error:
         if optional and error.code() is grpc.StatusCode.UNIMPLEMENTED:
+            connection.lacks.add(method)
             return None
         raise
+    connection.lacks.discard(method)
     return answer
 
 

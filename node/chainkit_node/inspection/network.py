@@ -48,6 +48,8 @@ class NodeAnswer:
     """Highest sequence id that the node holds, by originator; None where no answer came in time."""
     reports: int | None
     """Hosted reports, as far as they were read; None where the node did not say."""
+    lacks: tuple[str, ...] = ()
+    """Methods that the node does not have, in words: it is of another make."""
 
     @property
     def is_silent(self) -> bool:

@@ -60,6 +60,8 @@ def _errors(nodes: Sequence[NodeAnswer]) -> Iterator[str]:
     for each in nodes:
         if each.error is not None:
             yield f"node {each.node_id}: {each.error}"
+        if each.lacks:
+            yield f"node {each.node_id} lacks {', '.join(each.lacks)}"
 
 
 def _held(network: NetworkStatus) -> Iterator[str]:

@@ -40,7 +40,7 @@ class PeerState(StrEnum):
 
     OPEN = "open"
     OPENING = "opening"
-    """The stream has not brought its first frame yet."""
+    """The stream's headers have not come yet."""
     FAILING = "failing"
     """The peer answers with an error, or with what its originator did not sign."""
     UNREACHABLE = "unreachable"

@@ -81,6 +81,8 @@ class Findings:
     """Envelopes that their originator signed, where this node holds others at the same place."""
     omitted: tuple[Place, ...] = ()
     """Envelopes that the peer leaves out, although it serves later ones."""
+    unsigned: int = 0
+    """Payloads of the chain that the peer serves as they are, without a signature of its own."""
 
 
 def chain_question(final_ids: Mapping[int, int], chance: random.Random) -> Question | None:
@@ -133,18 +135,35 @@ def compare_served(
     served = list(served)
     inconsistent: list[bytes] = []
     differing: list[Served] = []
-    compared = 0
+    compared = unsigned = 0
     for each in served:
         held = own.get(each.place)
         if each.place[0] in keys.chain_ids:
-            if _differs_from_chain(each, held, keys.peer):
+            if _is_unsigned(each, held):
+                unsigned += 1
+            elif _differs_from_chain(each, held, keys.peer):
                 inconsistent.append(each.envelope)
         elif each.place[0] not in keys.originators:
             continue  # a node that the registry lists in a block that was not followed yet
         elif _differs_from_log(each, held, keys.originators[each.place[0]]):
             differing.append(each)
         compared += held is not None
-    return Findings(compared, tuple(inconsistent), tuple(differing), _omitted(served, wanted))
+    left_out = _omitted(served, wanted)
+    return Findings(compared, tuple(inconsistent), tuple(differing), left_out, unsigned)
+
+
+def _is_unsigned(each: Served, held: bytes | None) -> bool:
+    """Return whether a payload of the chain has no signature, and is not false as far as known.
+
+    Nodes of another make name the transaction alone. Clients look such a payload up by that; there
+    is nothing to hold against the peer.
+    """
+    parsed = parse_originator_envelope(each.envelope)
+    if parsed.node_signature or held is None:
+        return not parsed.node_signature
+    own = parse_originator_envelope(held)
+    told = (parsed.client_envelope, parsed.transaction_hash)
+    return told == (own.client_envelope, own.transaction_hash)
 
 
 def _differs_from_chain(each: Served, held: bytes | None, key: bytes) -> bool:

@@ -112,6 +112,12 @@ class Watchdog:
             "could not be watched as clients see it",
             "it is asked again in the next round",
         )
+        self._lacking = PeerFaults(
+            "peer_lacks",
+            "signs no payload of the chain",
+            "these are compared by their transactions",
+            logging.INFO,
+        )
 
     async def run(self) -> None:
         """Watch until it is cancelled."""
@@ -196,6 +202,9 @@ class Watchdog:
 
     async def _follow_up(self, findings: Findings, listing: Listing, node_id: int) -> None:
         self._watched(Watched(node_id, findings))
+        if findings.unsigned:
+            lack = ChainkitError("proof of a payload", "the node's signature", "none")
+            self._lacking.failed(node_id, lack)
         kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY
         for envelope in findings.inconsistent:
             self._reports.submit_own_safety(node_id, kind, [envelope])

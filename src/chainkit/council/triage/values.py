@@ -36,7 +36,7 @@ class Claim:
     is_from_node: bool = False
     """Whether the reporter says that it is a node and saw this itself."""
     fall: Fall | None = None
-    """What its proof shows, if that is a time that fell, as under load; None otherwise."""
+    """The time that fell, if the proof shows that; None otherwise."""
     reason: str = ""
     """A few words about evidence that does not contradict the claim, and does not prove it."""
 

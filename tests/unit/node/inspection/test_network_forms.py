@@ -54,6 +54,15 @@ def test_attention__silent_refusing_and_accused_nodes__are_named() -> None:
     assert found[0].text == "node 100: 2 proved failures, hosted by 200"
 
 
+def test_text__node_of_another_make__has_one_line_for_what_it_lacks() -> None:
+    other = replace(BEHIND, lacks=("comparisons of logs", "topic heads", "reports"))
+
+    text = network_as_text(replace(NETWORK, nodes=(GOOD, other)))
+
+    [line] = [each for each in text.splitlines() if "lacks" in each]
+    assert line.strip() == "node 200 lacks comparisons of logs, topic heads, reports"
+
+
 def test_json__of_a_look__has_lags_by_originator_and_is_json() -> None:
     content = json.loads(json.dumps(network_as_json(replace(NETWORK, nodes=(GOOD, BEHIND, DEAD)))))
 

@@ -12,7 +12,7 @@ import pytest
 
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.types import BlockReference, Node
-from chainkit_node.peers.client import PeerClient
+from chainkit_node.peers.client import PeerClient, subscription
 from chainkit_node.peers.connections import PeerConnection
 from chainkit_node.peers.directory import Listing
 from chainkit_node.replicating.intake import Source, Taken
@@ -116,6 +116,11 @@ class Replicating:
 
     def submit_own_liveness(self, node_id: int, misbehavior: Misbehavior, *_: Any) -> None:
         self.reports.append((node_id, misbehavior))
+
+
+def test_subscription__from_the_beginning__has_a_cursor() -> None:
+    # Without one, nodes of another make send news alone.
+    assert dict(subscription(200, 0).query.last_seen.node_id_to_sequence_id) == {200: 0}
 
 
 @pytest.mark.conforms("N43", "N44")

@@ -10,6 +10,7 @@ import pytest
 from chainkit.errors import InvalidSignature, MalformedData
 from chainkit.protocol import wire
 from chainkit.protocol.envelope import sign_originator_envelope
+from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.signatures import SigningKey
 from chainkit_node.watching.comparing import (
@@ -70,6 +71,26 @@ def test_compare__the_chain_as_it_is__nothing_is_found() -> None:
 )
 def test_compare__a_payload_that_is_not_the_chains__is_evidence(other: bytes) -> None:
     assert compared([of_chain(1), other, of_chain(3)]) == Findings(3, (other,))
+
+
+def unsigned(envelope: bytes) -> bytes:
+    """The same as a node of another make serves it: its proof is the transaction alone."""
+    message = OriginatorEnvelope.FromString(envelope)
+    message.blockchain_proof.ClearField("node_signature")
+    return message.SerializeToString()
+
+
+def test_compare__true_payloads_of_the_chain_without_a_signature__are_no_failure() -> None:
+    # Another make may read another time from the block.
+    served = [unsigned(of_chain(1)), unsigned(of_chain(2, time=8))]
+
+    assert compared(served) == Findings(2, unsigned=2)
+    assert compared([unsigned(of_chain(7))]).unsigned == 1
+
+
+def test_compare__a_false_payload_of_the_chain_without_a_signature__raises() -> None:
+    with pytest.raises(InvalidSignature):
+        compared([unsigned(of_chain(1, hash_=b"\1" * 32))])
 
 
 def test_compare__what_is_not_held_or_not_final__is_no_evidence() -> None:

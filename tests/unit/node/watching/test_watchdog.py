@@ -15,6 +15,7 @@ from chainkit.errors import StoreError
 from chainkit.misbehavior.report import LivenessRequest
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import message_api_pb2
+from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.types import BlockReference, Node, Place
 from chainkit_node.peers.client import PeerRefused, PeerSilent
@@ -189,6 +190,21 @@ def test_watch__a_payload_of_another_chain__is_reported_as_it_was_served() -> No
         each == (200, Misbehavior.BLOCKCHAIN_INCONSISTENCY, [other]) for each in setting.safety
     )
     assert setting.liveness == []
+
+
+def test_watch__a_peer_that_signs_no_payload_of_the_chain__is_told_of_once_and_not_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    message = OriginatorEnvelope.FromString(of_chain(2))
+    message.blockchain_proof.ClearField("node_signature")
+    setting = Setting(instead((0, 2), message.SerializeToString()))
+
+    caplog.set_level(logging.INFO)
+    setting.play(300)
+
+    assert (setting.safety, setting.liveness) == ([], [])
+    told = [each for each in caplog.records if "signs no payload of the chain" in each.getMessage()]
+    assert len(told) == 1
 
 
 def test_watch__an_envelope_that_its_originator_signed_twice__goes_to_the_intake() -> None:

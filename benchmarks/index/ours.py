@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -14,11 +14,11 @@ from chainkit.contracts.followed import FollowedDeployment, read_followed_deploy
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import ChainkitError
 from chainkit.signatures import SigningKey
-from chainkit.types import Log, message_sent
+from chainkit.types import BlockHeader, Log, message_sent
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS, IndexerSettings
 from chainkit_indexer.follow.loop import Goal, Observer, StopRequest, collect_garbage_seldom, run
 from chainkit_indexer.follow.pages import PageReader
-from chainkit_indexer.follow.provenance import PageProver
+from chainkit_indexer.follow.provenance import Established, PageProver
 from chainkit_indexer.follow.signing import Signer, SignerProcess
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.registry.watch import is_behind, watch_registry
@@ -77,9 +77,11 @@ def node_signer() -> SignerProcess:
 class NoProof(PageProver):
     """Takes each page as one endpoint gave it: what the proof costs is the difference."""
 
-    def establish(self, *_: object, **__: object) -> Provenance:
+    def establish(
+        self, endpoint: Endpoint, headers: Sequence[BlockHeader], logs: Sequence[Log], deep: bool
+    ) -> Established:
         """Return how little is known."""
-        return Provenance.ONE_ENDPOINT
+        return Established(Provenance.ONE_ENDPOINT, len(headers))
 
 
 class _Counter:

@@ -84,6 +84,9 @@ class BlockHeader:
     roots: BlockRoots | None = field(default=None, compare=False, repr=False)
     """None unless the hash was computed from the header's fields: only then is anything else here
     proved by it."""
+    doubt: str = field(default="", compare=False, repr=False)
+    """Why the fields do not prove the hash: what follows "the header of block 7 …". Empty where
+    there are roots."""
     transaction_count: int = field(default=0, compare=False, repr=False)
     """How many transactions the endpoint listed; nothing proves that."""
 

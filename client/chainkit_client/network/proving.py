@@ -69,7 +69,7 @@ def _proved(chain: Chain, transaction_hash: bytes) -> tuple[TransactionProof, by
     subject = f"transaction {hex0x(transaction_hash)}"
     if receipt is None:
         raise ConfigurationError(subject, "one of the chain", "none: a reorg took it back")
-    block = read_proved_block(chain.endpoint, receipt.block)
+    block = read_proved_block(chain.endpoint, receipt.block, chain.record.chain_id)
     hashes = list(map(keccak256, block.transactions))
     if transaction_hash not in hashes:
         raise InconsistentAnswer(subject, f"one of block {receipt.block.number}", "none")

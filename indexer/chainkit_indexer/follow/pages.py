@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -185,9 +185,14 @@ class PageReader:
         return self._established(endpoint, page, deep=False)
 
     def _established(self, endpoint: Endpoint, page: VerifiedPage, deep: bool) -> VerifiedPage:
+        """Return the part of a page that could be established, from its first block on."""
         headers = [block.header for block in page.blocks]
         logs = [placed.log for placed in page.events]
-        return replace(page, provenance=self._prover.establish(endpoint, headers, logs, deep))
+        established = self._prover.establish(endpoint, headers, logs, deep)
+        blocks = page.blocks[: established.blocks]
+        last = blocks[-1].header.number
+        events = tuple(each for each in page.events if each.log.block_number <= last)
+        return VerifiedPage(page.start, blocks, events, established.provenance)
 
 
 def _answered_bytes(events: Sequence[PlacedEvent]) -> int:

@@ -2,7 +2,8 @@
 
 The headers' hashes were computed when they were read, and each links to the one before. Their bloom
 filters, which the hashes bind, say which blocks hold no payload; the receipts of all others prove
-their logs. Where that cannot be had, an endpoint of another host must say the same of the page.
+their logs. A page ends before the first block that is not proved so. An endpoint of another host
+must say the same of the page that begins with that block.
 Otherwise only one endpoint's word is left, which is enough only by the operator's option.
 """
 
@@ -10,14 +11,25 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from chainkit.chain import Endpoint
 from chainkit.errors import ChainError, InconsistentAnswer, RangeRefused, Unconfirmed
 from chainkit.types import BlockHeader, Log
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.fetch import PayloadLogs
-from chainkit_indexer.follow.receipt_proof import ReceiptProof
+from chainkit_indexer.follow.receipt_proof import Proof, ReceiptProof
 from chainkit_indexer.types import Provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Established:
+    """How the first blocks of a page were established."""
+
+    provenance: Provenance
+    blocks: int
+    """How many: all, or those before the first one that the endpoint does not prove."""
+
 
 OtherEndpoints = Callable[[Endpoint], Sequence[Endpoint]]
 """Returns the endpoints of other hosts that may be asked now, in the operator's order."""
@@ -35,36 +47,39 @@ class PageProver:
         """Ask ``others`` for what an endpoint does not prove itself."""
         payload_logs = PayloadLogs(settings.deployment)
         self._wanted = payload_logs.wanted
-        self._receipts = ReceiptProof(self._wanted, payload_logs.masks.values(), clock)
+        chain_id = settings.deployment.chain_id
+        self._receipts = ReceiptProof(self._wanted, payload_logs.masks.values(), chain_id, clock)
         self._others = others
         self._trusts_one_endpoint = settings.trusts_one_endpoint
 
     def establish(
         self, endpoint: Endpoint, headers: Sequence[BlockHeader], logs: Sequence[Log], deep: bool
-    ) -> Provenance:
-        """Return how the payload logs of consecutive linked blocks were established.
+    ) -> Established:
+        """Return how the payload logs of consecutive linked blocks were established, and how many.
 
-        Blocks that are ``deep`` below the head may be confirmed by a second endpoint where most of
-        their receipts are of other contracts. Raises Disproved where the endpoint's answers
-        contradict a proof, InconsistentAnswer where no other endpoint says the same, and
-        Unconfirmed where none can be asked.
+        Blocks up to the first one that the endpoint does not prove are established by receipts;
+        if that is the first, all of them are by a weaker way. Blocks that are ``deep`` below the
+        head may be confirmed by a second endpoint where most of their receipts are of other
+        contracts. Raises Disproved where the endpoint's answers contradict a proof,
+        InconsistentAnswer where no other endpoint says the same, and Unconfirmed where none can be
+        asked.
         """
         others = self._others(endpoint)
         if deep and others and self._receipts.are_of_others(headers, logs):
-            doubt: str | None = "receipts of other contracts for the most part"
+            proof = Proof(0, "receipts of other contracts for the most part")
         else:
-            doubt = self._receipts.prove(endpoint, headers, logs)
-        if doubt is None:
-            return Provenance.RECEIPTS
+            proof = self._receipts.prove(endpoint, headers, logs)
+        if proof.blocks:
+            return Established(Provenance.RECEIPTS, proof.blocks)
         if others:
             self._confirm(endpoint, others, headers, logs)
-            return Provenance.SECOND_ENDPOINT
+            return Established(Provenance.SECOND_ENDPOINT, len(headers))
         if self._trusts_one_endpoint:
-            return Provenance.ONE_ENDPOINT
+            return Established(Provenance.ONE_ENDPOINT, len(headers))
         raise Unconfirmed(
             f"blocks {headers[0].number} to {headers[-1].number} at {endpoint.name}",
             "a proof, or a second endpoint of another host",
-            doubt,
+            proof.doubt,
             "give another --rpc, or take this endpoint's word with --trust-one-endpoint",
         )
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from itertools import zip_longest
+from dataclasses import dataclass
+from itertools import takewhile, zip_longest
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from chainkit.chain import Endpoint, LogFilter
-from chainkit.chain.block_proof import read_proved_logs
+from chainkit.chain.block_proof import proved_logs
 from chainkit.errors import (
     AccessRefused,
     Disproved,
@@ -33,6 +34,16 @@ _FOREIGN_TRANSACTIONS: Final = 16
 """So many transactions for each log make a second endpoint cheaper than the receipts."""
 
 
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """How far the receipts of some blocks prove their logs."""
+
+    blocks: int
+    """How many are proved, from the first on."""
+    doubt: str = ""
+    """Why the next one is not; empty where there is none."""
+
+
 class ReceiptProof:
     """Proves the logs of some contracts. Remembers which endpoints offer no receipts."""
 
@@ -40,44 +51,53 @@ class ReceiptProof:
         self,
         wanted: LogFilter,
         masks: Collection[int],
+        chain_id: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what logs are read, and the bits that they set in a bloom filter."""
+        """Take what logs are read, the bits that they set in a bloom filter, and the chain."""
         self._wanted = wanted
         self._masks = masks
+        self._chain_id = chain_id
         self._clock = clock
         self._offers_again: WeakKeyDictionary[Endpoint, float] = WeakKeyDictionary()
         """When an endpoint that offers no receipts is asked again."""
 
     def prove(
         self, endpoint: Endpoint, headers: Sequence[BlockHeader], logs: Sequence[Log]
-    ) -> str | None:
-        """Return None if the wanted logs of some blocks are these, or else why nothing proves it.
+    ) -> Proof:
+        """Return how many of some blocks hold these of the wanted logs, and no others.
 
-        Raises Disproved where they are others, or one of the endpoint's answers is wrong.
+        Raises Disproved where they hold others, or one of the endpoint's answers is wrong.
         """
-        unknown = next((header for header in headers if header.roots is None), None)
-        if unknown is not None:
-            return f"the header of block {unknown.number} with fields that are not known here"
         if self._clock() < self._offers_again.get(endpoint, 0.0):
-            return "no receipts of blocks"
+            return Proof(0, "no receipts of blocks")
+        known = list(takewhile(lambda header: header.roots is not None, headers))
+        proof = self._by_receipts(endpoint, known, logs)
+        if proof.doubt or len(known) == len(headers):
+            return proof
+        unknown = headers[len(known)]
+        return Proof(len(known), f"the header of block {unknown.number} {unknown.doubt}")
+
+    def _by_receipts(
+        self, endpoint: Endpoint, headers: Sequence[BlockHeader], logs: Sequence[Log]
+    ) -> Proof:
+        affirmed = self._affirmed(headers)
+        proved: list[list[Log]] = []
+        doubt = ""
         try:
-            proved = read_proved_logs(endpoint, self._affirmed(headers), self._wanted)
+            proved.extend(proved_logs(endpoint, affirmed, self._wanted, self._chain_id))
         except AccessRefused:
             raise
         except (Unprovable, EndpointTimedOut, OversizedAnswer) as error:
-            return str(error)
+            doubt = str(error)
         except (RefusedRequest, EndpointFault) as error:
             self._offers_again[endpoint] = self._clock() + _ASK_AGAIN_SECONDS
-            return f"no receipts of blocks ({error})"
-        for given, own in zip_longest(logs, proved):
-            if given != own:
-                subject = f"logs of blocks {headers[0].number} to {headers[-1].number}"
-                expected = "no log there" if own is None else "the log of the receipts"
-                got = "no log there" if given is None else "another log"
-                place = (own or given).place
-                raise Disproved(f"{subject} at {endpoint.name}", expected, got, place)
-        return None
+            return Proof(0, f"no receipts of blocks ({error})")
+        blocks = headers if not doubt else headers[: headers.index(affirmed[len(proved)])]
+        numbers = {header.number for header in blocks}
+        given = [log for log in logs if log.block_number in numbers]
+        _compare(endpoint, blocks, given, [log for of_block in proved for log in of_block])
+        return Proof(len(blocks), doubt)
 
     def are_of_others(self, headers: Sequence[BlockHeader], logs: Sequence[Log]) -> bool:
         """Tell whether most of the receipts to read would be of other contracts."""
@@ -91,3 +111,16 @@ class ReceiptProof:
             if header.logs_bloom is None
             or any(may_hold(header.logs_bloom, mask) for mask in self._masks)
         ]
+
+
+def _compare(
+    endpoint: Endpoint, blocks: Sequence[BlockHeader], logs: Sequence[Log], proved: Sequence[Log]
+) -> None:
+    """Raise Disproved where logs that were told are not those that are proved."""
+    for given, own in zip_longest(logs, proved):
+        if given != own:
+            subject = f"logs of blocks {blocks[0].number} to {blocks[-1].number}"
+            expected = "no log there" if own is None else "the log of the receipts"
+            got = "no log there" if given is None else "another log"
+            place = (own or given).place
+            raise Disproved(f"{subject} at {endpoint.name}", expected, got, place)

@@ -9,6 +9,7 @@ from typing import Final
 
 from chainkit.chain import Endpoint, LogFilter
 from chainkit.chain.log_ranges import RangeWidth
+from chainkit.contracts.followed import FollowedRegistry
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, MalformedLog, RangeRefused
 from chainkit.ethereum.bloom import bloom_mask, may_hold
 from chainkit.protocol.events import NODE_UPDATED_TOPIC, decode_node_updated
@@ -48,14 +49,18 @@ class RegistryReader:
     """Reads one registry's updates, in ranges that fit what the endpoint gives at once."""
 
     def __init__(
-        self, address: bytes, window_blocks: int, clock: Callable[[], float] = time.monotonic
+        self,
+        registry: FollowedRegistry,
+        window_blocks: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Read every header in the ``window_blocks`` below the head."""
+        address = registry.address
         self._clock = clock
         self._window_blocks = window_blocks
         self._wanted = LogFilter((address,), (NODE_UPDATED_TOPIC,))
         self._mask = bloom_mask((address, NODE_UPDATED_TOPIC))
-        self._receipts = ReceiptProof(self._wanted, (self._mask,), clock)
+        self._receipts = ReceiptProof(self._wanted, (self._mask,), registry.chain_id, clock)
         self._width = RangeWidth()
 
     def read(

@@ -86,7 +86,7 @@ class RegistryFollower:
         self._history = RegistryHistory(store, registry)
         self._registry = registry
         self._window_blocks = window_blocks
-        self._reader = RegistryReader(registry.address, window_blocks)
+        self._reader = RegistryReader(registry, window_blocks)
         self._unproved: RegistryRange | None = None
 
     def step(self, endpoint: Endpoint) -> RegistryStepResult:

@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from chainkit.ethereum.transaction import TRANSACTION_TYPES, types_with
 from chainkit.exports import tables
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 from chainkit_jobs.adapters.cells import (
@@ -33,11 +34,9 @@ from chainkit_jobs.adapters.faults import FaultCode
 _BLOOM_LENGTH: Final = 256
 _NONCE_LENGTH: Final = 8
 
-_PRICED_TYPES: Final = (0, 1)
-_ARBITRUM_TYPES: Final = (0x64, 0x65, 0x66, 0x68, 0x69, 0x6A)
-_FEE_TYPES: Final = (2, 3, 4)
-_BLOB_TYPES: Final = (3,)
-_KNOWN_TYPES: Final = (*_PRICED_TYPES, *_FEE_TYPES, 0x7E, *_ARBITRUM_TYPES)
+_PRICED_TYPES: Final = types_with("gas_price")
+_BLOB_TYPES: Final = types_with("max_fee_per_blob_gas")
+_KNOWN_TYPES: Final = tuple(TRANSACTION_TYPES)
 
 
 def block_rows(frame: DataFrame) -> DataFrame:
@@ -80,8 +79,10 @@ def transaction_rows(frame: DataFrame, *receipt_faults: str) -> DataFrame:
         # For a type with fees of its own, it is the price paid; and a fee that a type has not may
         # be filled in with a zero.
         "gas_price": _fee(frame, "gas_price", *_PRICED_TYPES),
-        "max_fee_per_gas": _fee(frame, "max_fee_per_gas", *_FEE_TYPES, *_ARBITRUM_TYPES),
-        "max_priority_fee_per_gas": _fee(frame, "max_priority_fee_per_gas", *_FEE_TYPES),
+        "max_fee_per_gas": _fee(frame, "max_fee_per_gas", *types_with("max_fee_per_gas")),
+        "max_priority_fee_per_gas": _fee(
+            frame, "max_priority_fee_per_gas", *types_with("max_priority_fee_per_gas")
+        ),
         "max_fee_per_blob_gas": _fee(frame, "max_fee_per_blob_gas", *_BLOB_TYPES),
         "blob_versioned_hashes": _where(
             _has_type(*_BLOB_TYPES), hashes("blob_versioned_hashes", required=False)

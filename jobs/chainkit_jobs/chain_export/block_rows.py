@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from chainkit.chain.block_encoding import encode_transaction
+from chainkit.chain.completion import Completed, completed_receipt, completed_transaction
+from chainkit.errors import Unprovable
+from chainkit.ethereum.transaction import FOREIGN_COLUMNS, OPTIMISM_DEPOSIT
+from chainkit.signatures import keccak256
 from chainkit_jobs.chain_export.columns import BLOCKS, LOGS, PLACE, RECEIPTS, TRANSACTIONS
 from chainkit_jobs.chain_export.json_rows import AnswerPart, Row
 
-_LEGACY: Final = 0
-_DEPOSIT: Final = 0x7E
-
-_SIGNATURE: Final = ("v", "r", "s")
-_FEES: Final = ("max_fee_per_gas", "max_priority_fee_per_gas")
-_ARBITRUM: Final = frozenset({"chain_id", "max_fee_per_gas"})
-_OWN_COLUMNS: Final[Mapping[int, frozenset[str]]] = {
-    _LEGACY: frozenset({"chain_id", "gas_price", *_SIGNATURE}),
-    1: frozenset({"chain_id", "gas_price", "access_list", *_SIGNATURE}),
-    2: frozenset({"chain_id", *_FEES, "access_list", *_SIGNATURE}),
-    3: frozenset(
-        {
-            *("chain_id", *_FEES, "access_list", *_SIGNATURE),
-            *("max_fee_per_blob_gas", "blob_versioned_hashes"),
-        }
-    ),
-    4: frozenset({"chain_id", *_FEES, "access_list", *_SIGNATURE, "authorization_list"}),
-    _DEPOSIT: frozenset({"source_hash", "mint", "is_system_transaction"}),
-    # Arbitrum: deposit, unsigned, contract, retry, submit retryable, internal.
-    **dict.fromkeys((0x64, 0x65, 0x66, 0x68, 0x69, 0x6A), _ARBITRUM),
+_FOREIGN_COLUMNS: Final = {
+    # No hash commits to the chain of a deposit, and no signature.
+    type_: (*names, "chain_id") if type_ == OPTIMISM_DEPOSIT else names
+    for type_, names in FOREIGN_COLUMNS.items()
 }
-"""Type to the columns that only some types have, as far as it has them: endpoints fill in others,
-such as a signature of zeros, or the price that was paid where another was offered."""
-
-_OF_SOME_TYPES: Final = frozenset[str]().union(*_OWN_COLUMNS.values())
-_FOREIGN_COLUMNS: Final = {type_: _OF_SOME_TYPES - own for type_, own in _OWN_COLUMNS.items()}
+"""Type to the columns that only other types have: endpoints fill them in, such as a signature of
+zeros, or the price that was paid where another was offered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +32,16 @@ class Body:
     """For error messages: which block of which endpoint."""
     block: Row
     transactions: Sequence[Row]
+    completed: Sequence[Completed]
+    """The transactions as JSON, with what follows from what filled in."""
 
 
-def parse_body(subject: str, number: int, answer: Any) -> Body:
+def parse_body(subject: str, number: int, chain_id: int, answer: Any) -> Body:
     """Build the rows of a block with whole transactions.
 
-    Raises InconsistentAnswer where there is none, a field is missing or malformed, or it is not
-    of the height that was asked for, or its transactions not of that block in that order.
+    Raises InconsistentAnswer where there is none, a field is malformed, or it is not of the height
+    that was asked for, or its transactions not of that block in that order; Unconfirmed where a
+    field is left out that a row must have.
     """
     place = AnswerPart(subject, "header")
     if answer is None:
@@ -61,12 +51,17 @@ def parse_body(subject: str, number: int, answer: Any) -> Body:
     answers = answer.get("transactions")
     if not isinstance(answers, list):
         raise place.inconsistent("a list of transactions", type(answers).__name__)
+    parts = [AnswerPart(subject, f"transaction {index}") for index in range(len(answers))]
+    completed = [
+        part.read(lambda value: completed_transaction(value, chain_id), each)
+        for part, each in zip(parts, answers, strict=True)
+    ]
     transactions = [
-        _transaction_row(block, each, index, AnswerPart(subject, f"transaction {index}"))
-        for index, each in enumerate(answers)
+        _transaction_row(block, each, index, part)
+        for index, (part, each) in enumerate(zip(parts, completed, strict=True))
     ]
     block["transaction_count"] = len(transactions)
-    return Body(subject, block, transactions)
+    return Body(subject, block, transactions, completed)
 
 
 def parse_receipts(body: Body, answer: Any) -> tuple[list[Row], list[Row]]:
@@ -84,9 +79,10 @@ def parse_receipts(body: Body, answer: Any) -> tuple[list[Row], list[Row]]:
         raise place.inconsistent(f"{expected} receipts", len(answer))
     receipts: list[Row] = []
     logs: list[Row] = []
-    for transaction, each in zip(body.transactions, answer, strict=True):
+    for transaction, sent, each in zip(body.transactions, body.completed, answer, strict=True):
         place = AnswerPart(body.subject, f"receipt {len(receipts)}")
-        receipt = RECEIPTS.read(_with_type(each, transaction), place)
+        completed = place.read(partial(completed_receipt, transaction=sent.answer), each)
+        receipt = RECEIPTS.read(completed.answer, place)
         _require_place(place, transaction, receipt)
         place.require("type", transaction["type"], receipt["type"])
         receipts.append(receipt)
@@ -98,8 +94,10 @@ def parse_receipts(body: Body, answer: Any) -> tuple[list[Row], list[Row]]:
     return receipts, logs
 
 
-def _transaction_row(block: Row, answer: Any, index: int, place: AnswerPart) -> Row:
-    row = TRANSACTIONS.read(_completed(answer), place)
+def _transaction_row(block: Row, completed: Completed, index: int, place: AnswerPart) -> Row:
+    row = TRANSACTIONS.read(completed.answer, place)
+    if completed.assumed:
+        _check_assumed(row, completed, place)
     place.require("block number", block["number"], row["block_number"])
     place.require("block hash", block["hash"], row["block_hash"])
     place.require("transaction index", index, row["transaction_index"])
@@ -108,27 +106,14 @@ def _transaction_row(block: Row, answer: Any, index: int, place: AnswerPart) -> 
     return row
 
 
-def _completed(answer: Any) -> Any:
-    """Return a transaction with what absent fields mean, and with the parity that it may have."""
-    if not isinstance(answer, dict):
-        return answer
-    type_ = answer.get("type")
-    if type_ is None:
-        return answer | {"type": hex(_LEGACY)}
-    if type_ == hex(_DEPOSIT):
-        # It has no nonce, and some endpoints leave out what is false.
-        zeros = {"nonce": "0x0", "isSystemTx": False}
-        return answer | {name: zero for name, zero in zeros.items() if answer.get(name) is None}
-    if type_ != hex(_LEGACY) and answer.get("yParity") is not None:
-        return answer | {"v": answer["yParity"]}
-    return answer
-
-
-def _with_type(receipt: Any, transaction: Row) -> Any:
-    # The oldest endpoints do not tell it.
-    if isinstance(receipt, dict) and receipt.get("type") is None:
-        return receipt | {"type": hex(transaction["type"])}
-    return receipt
+def _check_assumed(row: Row, completed: Completed, place: AnswerPart) -> None:
+    """Raise Unconfirmed where a field that was left out is not what was assumed."""
+    try:
+        encoded = encode_transaction(completed.answer, place.part)
+    except Unprovable:
+        return  # The row has a null there, of which `verify-chain` tells.
+    if keccak256(encoded) != row["transaction_hash"]:
+        raise place.left_out(", ".join(completed.assumed), "what the hash is made of")
 
 
 def _log_row(subject: str, transaction: Row, answer: Any, index: int) -> Row:

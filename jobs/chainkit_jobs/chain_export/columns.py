@@ -55,6 +55,8 @@ BLOCKS: Final = RowReader(
         "excess_blob_gas": ("excessBlobGas", INT64),
         "parent_beacon_block_root": ("parentBeaconBlockRoot", HASH),
         "requests_hash": ("requestsHash", HASH),
+        "block_access_list_hash": ("blockAccessListHash", HASH),
+        "slot_number": ("slotNumber", INT64),
     },
 )
 
@@ -110,6 +112,18 @@ TRANSACTIONS: Final = RowReader(
         "source_hash": ("sourceHash", HASH),
         "mint": ("mint", WEI),
         "is_system_transaction": ("isSystemTx", FLAG),
+        "request_id": ("requestId", HASH),
+        "ticket_id": ("ticketId", HASH),
+        "refund_to": ("refundTo", ADDRESS),
+        "max_refund": ("maxRefund", WEI),
+        "submission_fee_refund": ("submissionFeeRefund", WEI),
+        "l1_base_fee": ("l1BaseFee", WEI),
+        "deposit_value": ("depositValue", WEI),
+        "retry_to": ("retryTo", ADDRESS),
+        "retry_value": ("retryValue", WEI),
+        "retry_data": ("retryData", BYTES),
+        "beneficiary": ("beneficiary", ADDRESS),
+        "max_submission_fee": ("maxSubmissionFee", WEI),
     },
 )
 

@@ -181,7 +181,8 @@ class _Run:
         first = self._last.number + 1
         ranges = list(ranges_of(first, self._end.number, size))
         blocks = self._end.number - self._last.number
-        reader = ChunkReader(BlockReader(self._endpoint), self._payload_logs, self._endpoint.name)
+        blocks_of = BlockReader(self._endpoint, self._record.chain_id)
+        reader = ChunkReader(blocks_of, self._payload_logs, self._endpoint.name)
         tasks = (numbers for each in ranges for numbers in _chunks_of(each))
         with closing(worked_in_order(reader.read, tasks, parallel)) as chunks:
             for each in ranges:

@@ -26,21 +26,22 @@ class BlockRows:
 class BlockReader:
     """Reads blocks, from any number of threads; remembers what the endpoint does not offer."""
 
-    def __init__(self, endpoint: Endpoint) -> None:
-        """Take the endpoint; nothing is asked yet."""
+    def __init__(self, endpoint: Endpoint, chain_id: int) -> None:
+        """Take the endpoint and its chain; nothing is asked yet."""
         self._endpoint = endpoint
+        self._chain_id = chain_id
         self._batches = Batches()
         self._has_block_receipts = True
 
     def blocks(self, numbers: Sequence[int]) -> Iterator[BlockRows]:
         """Return the blocks of some heights, each proved to be consistent in itself.
 
-        Raises InconsistentAnswer that names the block and the field, or ChainError as the endpoint
-        answers.
+        Raises InconsistentAnswer that names the block and the field, Unconfirmed where a field is
+        left out, or ChainError as the endpoint answers.
         """
         answers = self._batches.results(self._endpoint.full_blocks, numbers)
         bodies = [
-            parse_body(f"block {number} at {self._endpoint.name}", number, answer)
+            parse_body(f"block {number} at {self._endpoint.name}", number, self._chain_id, answer)
             for number, answer in zip(numbers, answers, strict=True)
         ]
         for body, answer in zip(bodies, self._receipts(bodies), strict=True):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from chainkit.chain import parse_integer
-from chainkit.errors import InconsistentAnswer
+from chainkit.errors import InconsistentAnswer, Unconfirmed
 from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
+
+Value = TypeVar("Value")
 
 Row: TypeAlias = dict[str, Any]
 """Column name to bytes, int, str, bool, None, or lists of such."""
@@ -35,6 +37,20 @@ class AnswerPart:
         """Raise InconsistentAnswer where two values that must be the same are not."""
         if expected != got:
             raise self.inconsistent(f"{what} {_words(expected)}", _words(got))
+
+    def read(self, parse: Callable[[Any], Value], value: Any) -> Value:
+        """Return what ``parse`` makes of a JSON object. Raises InconsistentAnswer if it cannot."""
+        try:
+            return parse(value)
+        except (TypeError, ValueError, AttributeError):
+            is_object = isinstance(value, dict)
+            field = f"type: {INT64.expected}" if is_object else "a JSON object"
+            error = self.inconsistent(field, _words(value.get("type") if is_object else value))
+        raise error
+
+    def left_out(self, field: str, expected: str) -> Unconfirmed:
+        """Build the error for a field that is not there: another endpoint may tell it."""
+        return Unconfirmed(self.subject, f"{field}: {expected}", "nothing", self.part)
 
     def inconsistent(self, expected: object, got: object) -> InconsistentAnswer:
         """Build the error for what cannot be right here."""
@@ -143,8 +159,8 @@ class RowReader:
     def read(self, value: Any, place: AnswerPart) -> Row:
         """Return the row of an object.
 
-        Raises InconsistentAnswer that names the field which is missing, malformed, or larger than
-        its column.
+        Raises InconsistentAnswer that names the field which is malformed, or larger than its
+        column, and Unconfirmed that names the one which is left out.
         """
         if not isinstance(value, dict):
             raise place.inconsistent("a JSON object", _words(value))
@@ -153,6 +169,8 @@ class RowReader:
             field = value.get(name)
             if field is None and is_nullable:
                 continue
+            if field is None:
+                raise place.left_out(name, kind.expected)
             try:
                 row[column] = kind.parse(field)
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError):

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from chainkit.errors import MalformedData, Unprovable
 from chainkit.ethereum import bloom_of_logs, create_address, receipt_bytes
-from chainkit.ethereum.transaction import OPTIMISM_DEPOSIT, SIGNED_COLUMNS
+from chainkit.ethereum.transaction import COMMITTED_COLUMNS, OPTIMISM_DEPOSIT, SIGNED_COLUMNS
 from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.proof.collector import Collector, Row, type_words
 from chainkit_jobs.proof.places import check_place, check_root, in_order
@@ -139,7 +139,8 @@ def _check_gas(receipts: Sequence[Row], header: Row, found: Collector) -> None:
         if before is not None:
             grown = row["cumulative_gas_used"] - before
             found.require(code, _TABLE, index, "gas_used", grown, row["gas_used"])
-    if receipts:
+    # Since Amsterdam a block counts its gas in another way than its receipts (EIP-7778).
+    if receipts and header["block_access_list_hash"] is None:
         last, column = receipts[-1], "cumulative_gas_used"
         index = last["transaction_index"]
         found.require(code, _TABLE, index, column, header["gas_used"], last[column])
@@ -184,13 +185,21 @@ def _check_contract(row: Row, transaction: Transaction, found: Collector) -> Non
     if transaction.row["to_address"] is not None:
         found.require(code, _TABLE, index, column, None, said)
         return
-    is_deposit = transaction.row["type"] == OPTIMISM_DEPOSIT
-    nonce = row["deposit_nonce"] if is_deposit else transaction.row["nonce"]
+    nonce = _nonce(row, transaction.row)
     if nonce is None or nonce < 0:
         found.gap(GapCode.COLUMN, _TABLE, column, type_words(row["type"]))
     elif said is not None or row["status"] == _SUCCESS:
         # Some endpoints tell the address that a failed creation would have had.
         found.require(code, _TABLE, index, column, create_address(transaction.sender, nonce), said)
+
+
+def _nonce(receipt: Row, transaction: Row) -> Any:
+    """Return the nonce that a contract's address is made of, None where nothing tells it."""
+    type_ = transaction["type"]
+    if type_ == OPTIMISM_DEPOSIT:
+        return receipt["deposit_nonce"]
+    is_told = "nonce" in COMMITTED_COLUMNS.get(type_, ("nonce",))
+    return transaction["nonce"] if is_told else None
 
 
 def _check_price(row: Row, transaction: Transaction, header: Row, found: Collector) -> None:

@@ -13,7 +13,7 @@ from chainkit.ethereum.transaction import (
     FOREIGN_COLUMNS,
     LEGACY,
     OPTIMISM_DEPOSIT,
-    UNSIGNED_COLUMNS,
+    TRANSACTION_TYPES,
     signed_chain_id,
 )
 from chainkit.signatures import keccak256
@@ -29,7 +29,8 @@ _UNCOMMITTED: Final = {
         # A deposit's nonce is in its receipt, and is compared with that.
         if name not in COMMITTED_COLUMNS[type_] and (name, type_) != ("nonce", OPTIMISM_DEPOSIT)
     ]
-    for type_ in UNSIGNED_COLUMNS
+    for type_, each in TRANSACTION_TYPES.items()
+    if not each.is_signed
 }
 """Type to the columns that its rows have although no hash commits to them."""
 

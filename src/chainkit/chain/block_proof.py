@@ -7,7 +7,7 @@ a receipt proves its logs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,10 +15,10 @@ from chainkit.chain.block_encoding import (
     encode_header,
     encode_receipt,
     encode_transaction,
-    has_header,
-    has_unknown_fields,
+    header_doubt,
 )
 from chainkit.chain.client import BATCH_SIZE, RpcClient
+from chainkit.chain.completion import Completed, completed_receipt, completed_transaction
 from chainkit.chain.logs import LogFilter
 from chainkit.chain.transport import RpcCall
 from chainkit.errors import Disproved, OversizedAnswer, Unprovable
@@ -46,19 +46,14 @@ class ProvedBlock:
 def prove_header(client: RpcClient, header: BlockHeader, answer: Mapping[str, Any]) -> BlockHeader:
     """Return a header with its roots if the fields of its JSON hash to what the endpoint says.
 
-    A chain may have fields in its headers that are not known here: then the header is returned
-    without roots. Raises Disproved where all fields are known, and hash to something else.
+    A chain may have fields in its headers that are not known here, and endpoints leave out what
+    the newest hard fork added: then the header is returned without roots, and with the doubt.
+    Raises Disproved where the header has all fields that are known, and these hash to something
+    else.
     """
-    if not has_header(answer):
-        return header
-    subject = f"block {header.number}"
-    data = client.parsed(subject, encode_header, answer)
-    if (found := keccak256(data)) != header.hash:
-        if has_unknown_fields(answer):
-            return header
-        raise Disproved(
-            f"{subject} at {client.name}", f"fields that hash to {hex0x(header.hash)}", hex0x(found)
-        )
+    encoded, doubt = _encoded_header(client, header, answer)
+    if encoded is None:
+        return replace(header, doubt=doubt)
     roots = BlockRoots(
         parse_bytes(answer["transactionsRoot"], HASH_LENGTH),
         parse_bytes(answer["receiptsRoot"], HASH_LENGTH),
@@ -66,42 +61,61 @@ def prove_header(client: RpcClient, header: BlockHeader, answer: Mapping[str, An
     return replace(header, roots=roots)
 
 
-def read_proved_logs(
-    client: RpcClient, headers: Sequence[BlockHeader], wanted: LogFilter
-) -> list[Log]:
-    """Return the wanted logs of blocks with roots, each proved with its place, in chain order.
+def _encoded_header(
+    client: RpcClient, header: BlockHeader, answer: Mapping[str, Any]
+) -> tuple[bytes | None, str]:
+    """Return the RLP of a header, which hashes to what it says, or None and why not."""
+    try:
+        encoded = encode_header(answer)
+    except Unprovable as error:
+        return None, f"with {error.expected} expected as its {error.place}, and {error.got} told"
+    if (found := keccak256(encoded)) == header.hash:
+        return encoded, ""
+    if doubt := header_doubt(answer):
+        return None, doubt
+    subject = f"block {header.number} at {client.name}"
+    raise Disproved(subject, f"fields that hash to {hex0x(header.hash)}", hex0x(found))
 
-    Reads all transactions and receipts of the blocks. Raises Disproved where they do not have the
-    header's roots, Unprovable for a type of transaction that is not known here, MethodUnavailable
-    or RefusedRequest where the endpoint offers no receipts of blocks, and InconsistentAnswer where
-    it now has another block at the height.
+
+def proved_logs(
+    client: RpcClient, headers: Sequence[BlockHeader], wanted: LogFilter, chain_id: int
+) -> Iterator[list[Log]]:
+    """Yield for each of some blocks with roots its wanted logs, proved with their places.
+
+    Reads all transactions and receipts of the blocks, some blocks at once. Raises Disproved where
+    they do not have the header's roots, and Unprovable, which names the field, where one is left
+    out, or for a type of transaction that is not known here: the blocks before are proved. Raises
+    MethodUnavailable or RefusedRequest where the endpoint offers no receipts of blocks, and
+    InconsistentAnswer where it now has another block at the height.
     """
-    logs: list[Log] = []
     for start in range(0, len(headers), _BLOCKS_PER_BATCH):
-        logs += _proved_logs(client, headers[start : start + _BLOCKS_PER_BATCH], wanted)
-    return logs
+        yield from _proved_logs(
+            client, headers[start : start + _BLOCKS_PER_BATCH], wanted, chain_id
+        )
 
 
-def read_proved_block(client: RpcClient, header: BlockHeader) -> ProvedBlock:
-    """Return all of a block. Raises as ``read_proved_logs`` does.
+def read_proved_block(client: RpcClient, header: BlockHeader, chain_id: int) -> ProvedBlock:
+    """Return all of a block. Raises as ``proved_logs`` does.
 
-    Raises Unprovable where the header has no roots: it has fields that are not known here.
+    Raises Unprovable where the header has no roots, with the doubt.
     """
     subject = f"block {header.number}"
     if header.roots is None:
-        raise Unprovable(subject, "a header with fields that this version knows", "others")
+        raise Unprovable(subject, "a header that has its hash", f"one {header.doubt}")
     height = hex(header.number)
     block, receipts = client.batch(
         [("eth_getBlockByNumber", (height, True)), ("eth_getBlockReceipts", (height,))]
     )
-    transactions, outcomes = _proved_contents(client, header, header.roots, block, receipts)
-    encoded = client.parsed(subject, encode_header, block)
-    if (found := keccak256(encoded)) != header.hash:
-        raise Disproved(f"{subject} at {client.name}", hex0x(header.hash), hex0x(found))
-    return ProvedBlock(encoded, tuple(transactions), tuple(outcomes))
+    contents = _proved_contents(client, header, header.roots, block, receipts, chain_id)
+    encoded, doubt = _encoded_header(client, header, block)
+    if encoded is None:
+        raise Unprovable(subject, "a header that has its hash", f"one {doubt}")
+    return ProvedBlock(encoded, *map(tuple, contents))
 
 
-def _proved_logs(client: RpcClient, headers: Sequence[BlockHeader], wanted: LogFilter) -> list[Log]:
+def _proved_logs(
+    client: RpcClient, headers: Sequence[BlockHeader], wanted: LogFilter, chain_id: int
+) -> Iterator[list[Log]]:
     heights = [hex(header.number) for header in headers]
     # By height: not every endpoint takes a hash for receipts.
     calls: list[RpcCall] = [("eth_getBlockByNumber", (height, True)) for height in heights]
@@ -112,51 +126,94 @@ def _proved_logs(client: RpcClient, headers: Sequence[BlockHeader], wanted: LogF
         if len(headers) == 1:
             raise
         half = len(headers) // 2
-        first, second = headers[:half], headers[half:]
-        return _proved_logs(client, first, wanted) + _proved_logs(client, second, wanted)
+        for part in (headers[:half], headers[half:]):
+            yield from _proved_logs(client, part, wanted, chain_id)
+        return
     blocks, receipts = answers[: len(headers)], answers[len(headers) :]
-    return [
-        log
-        for header, block, outcomes in zip(headers, blocks, receipts, strict=True)
-        for log in _proved_logs_of_block(client, header, block, outcomes, wanted)
-    ]
-
-
-def _proved_logs_of_block(
-    client: RpcClient, header: BlockHeader, block: Any, receipts: Any, wanted: LogFilter
-) -> list[Log]:
-    assert header.roots is not None
-    encoded, _ = _proved_contents(client, header, header.roots, block, receipts)
-    hashes = [keccak256(each) for each in encoded]
-    subject = f"receipts of block {header.number}"
-    return client.parsed(subject, lambda each: _logs(header, hashes, each, wanted), receipts)
+    for header, block, outcomes in zip(headers, blocks, receipts, strict=True):
+        assert header.roots is not None
+        encoded, _ = _proved_contents(client, header, header.roots, block, outcomes, chain_id)
+        hashes = [keccak256(each) for each in encoded]
+        yield _logs(header, hashes, outcomes, wanted)
 
 
 def _proved_contents(
-    client: RpcClient, header: BlockHeader, roots: BlockRoots, block: Any, receipts: Any
+    client: RpcClient,
+    header: BlockHeader,
+    roots: BlockRoots,
+    block: Any,
+    receipts: Any,
+    chain_id: int,
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the encoded transactions and receipts of answers, proved by a header's roots."""
-    subject = f"block {header.number}"
+    number = header.number
+    subject = f"block {number}"
     if not isinstance(block, dict) or not isinstance(receipts, list):
         raise client.inconsistent(subject, "a block and its receipts", "none")
-    named = client.parsed(subject, lambda each: {value["blockHash"] for value in each}, receipts)
-    if {block.get("hash"), *named} != {hex0x(header.hash)}:
+    named = client.parsed(
+        subject, lambda each: {value.get("blockHash") for value in each}, receipts
+    )
+    if {block.get("hash"), *named - {None}} != {hex0x(header.hash)}:
         raise client.inconsistent(subject, "the same block twice", "another one")
-    subject = f"transactions of block {header.number}"
-    transactions = block.get("transactions")
-    encoded = client.parsed(subject, lambda each: list(map(encode_transaction, each)), transactions)
-    _compare_roots(client, subject, encoded, roots.transactions)
-    subject = f"receipts of block {header.number}"
-    outcomes = client.parsed(subject, lambda each: list(map(encode_receipt, each)), receipts)
-    _compare_roots(client, subject, outcomes, roots.receipts)
-    return encoded, outcomes
+    sent = _proved_part(
+        client,
+        f"transactions of block {number}",
+        block.get("transactions"),
+        lambda index, value: completed_transaction(value, chain_id),
+        encode_transaction,
+        roots.transactions,
+    )
+    subject = f"receipts of block {number}"
+    if len(receipts) != len(sent.encoded):
+        expected, got = f"{len(sent.encoded)} receipts", len(receipts)
+        if not named or None in named:
+            # Nothing says that these are of this block.
+            raise client.inconsistent(subject, expected, got)
+        raise Disproved(f"{subject} at {client.name}", expected, got)
+    outcomes = _proved_part(
+        client,
+        subject,
+        receipts,
+        lambda index, value: completed_receipt(value, sent.completed[index].answer),
+        encode_receipt,
+        roots.receipts,
+    )
+    return sent.encoded, outcomes.encoded
 
 
-def _compare_roots(
-    client: RpcClient, subject: str, values: Sequence[bytes], expected: bytes
-) -> None:
-    if (found := trie_root(values)) != expected:
-        raise Disproved(f"{subject} at {client.name}", f"the root {hex0x(expected)}", hex0x(found))
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """The transactions or the receipts of a block."""
+
+    completed: Sequence[Completed]
+    encoded: list[bytes]
+
+
+def _proved_part(
+    client: RpcClient,
+    subject: str,
+    answers: Any,
+    complete: Callable[[int, Any], Completed],
+    encode: Callable[[Mapping[str, Any], str], bytes],
+    root: bytes,
+) -> _Part:
+    """Return answers completed and encoded; they have the root.
+
+    Raises Unprovable where they lack a field, or have another root with a field that was assumed.
+    """
+
+    def read(values: Any) -> _Part:
+        completed = [complete(index, value) for index, value in enumerate(values)]
+        encoded = [encode(each.answer, f"{subject}, {nth}") for nth, each in enumerate(completed)]
+        return _Part(completed, encoded)
+
+    part = client.parsed(subject, read, answers)
+    if (found := trie_root(part.encoded)) != root:
+        expected, got = f"the root {hex0x(root)}", hex0x(found)
+        if assumed := dict.fromkeys(name for each in part.completed for name in each.assumed):
+            raise Unprovable(subject, expected, f"{got} without {', '.join(assumed)}")
+        raise Disproved(f"{subject} at {client.name}", expected, got)
+    return part
 
 
 def _logs(

@@ -40,15 +40,26 @@ FIRST_HEADER_COLUMNS: Final = (
 )
 """Fields that every header has, in their order."""
 
-LATER_HEADER_COLUMNS: Final = (
-    Column("base_fee_per_gas", INTEGER),  # London, EIP-1559
-    Column("withdrawals_root", HASH),  # Shanghai, EIP-4895
-    Column("blob_gas_used", INTEGER),  # Cancun, EIP-4844
-    Column("excess_blob_gas", INTEGER),
-    Column("parent_beacon_block_root", HASH),  # Cancun, EIP-4788
-    Column("requests_hash", HASH),  # Prague, EIP-7685
-)
+HEADER_COLUMNS_BY_HARDFORK: Final = {
+    "London": (Column("base_fee_per_gas", INTEGER),),  # EIP-1559
+    "Shanghai": (Column("withdrawals_root", HASH),),  # EIP-4895
+    "Cancun": (
+        Column("blob_gas_used", INTEGER),  # EIP-4844
+        Column("excess_blob_gas", INTEGER),
+        Column("parent_beacon_block_root", HASH),  # EIP-4788
+    ),
+    "Prague": (Column("requests_hash", HASH),),  # EIP-7685
+    "Amsterdam": (
+        Column("block_access_list_hash", HASH),  # EIP-7928
+        Column("slot_number", INTEGER),  # EIP-7843
+    ),
+}
 """Fields that follow since a hardfork: each one appended, so a header has the first few only."""
+
+LATER_HEADER_COLUMNS: Final = tuple(
+    column for columns in HEADER_COLUMNS_BY_HARDFORK.values() for column in columns
+)
+"""The same fields, in their order."""
 
 _NAMES: Final = tuple(column.name for column in (*FIRST_HEADER_COLUMNS, *LATER_HEADER_COLUMNS))
 

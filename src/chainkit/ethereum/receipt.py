@@ -19,7 +19,7 @@ from chainkit.ethereum.row import (
     Row,
     transaction_subject,
 )
-from chainkit.ethereum.transaction import OPTIMISM_DEPOSIT, typed
+from chainkit.ethereum.transaction import OPTIMISM_DEPOSIT, TRANSACTION_TYPES, typed
 from chainkit.signatures import keccak256
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
@@ -33,9 +33,7 @@ _CUMULATIVE_GAS_USED: Final = Column("cumulative_gas_used", INTEGER)
 _DEPOSIT: Final = (Column("deposit_nonce", INTEGER), Column("deposit_receipt_version", INTEGER))
 _LOG: Final = (Column("address", ADDRESS), Column("topics", HASHES), Column("data", BYTES))
 
-_ETHEREUM: Final = range(5)
-_ARBITRUM: Final = (0x64, 0x65, 0x66, 0x68, 0x69, 0x6A)
-RECEIPT_TYPES: Final = frozenset({*_ETHEREUM, OPTIMISM_DEPOSIT, *_ARBITRUM})
+RECEIPT_TYPES: Final = frozenset(TRANSACTION_TYPES)
 """Types of receipts that this version can encode."""
 
 _LOWEST_LIST: Final = 0xC0

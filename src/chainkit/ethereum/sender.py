@@ -11,7 +11,7 @@ from chainkit.ethereum.transaction import (
     ARBITRUM_INTERNAL,
     LEGACY,
     SIGNATURE_COLUMNS,
-    UNSIGNED_COLUMNS,
+    TRANSACTION_TYPES,
     signed_chain_id,
     signed_items,
     typed,
@@ -35,7 +35,8 @@ def recover_sender(transaction: Row) -> bytes:
     """
     if transaction["type"] == ARBITRUM_INTERNAL:
         return ARBOS_ADDRESS
-    if transaction["type"] in UNSIGNED_COLUMNS:
+    type_ = TRANSACTION_TYPES.get(transaction["type"])
+    if type_ is not None and not type_.is_signed:
         return bytes(_FROM.checked(transaction, subject_of))
     digest = signing_hash(transaction)
     v, r, s = (column.checked(transaction, subject_of) for column in SIGNATURE_COLUMNS)

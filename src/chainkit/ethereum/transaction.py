@@ -28,7 +28,11 @@ from chainkit.types import ADDRESS_LENGTH
 
 LEGACY: Final = 0
 OPTIMISM_DEPOSIT: Final = 0x7E
+ARBITRUM_DEPOSIT: Final = 0x64
 ARBITRUM_UNSIGNED: Final = 0x65
+ARBITRUM_CONTRACT: Final = 0x66
+ARBITRUM_RETRY: Final = 0x68
+ARBITRUM_SUBMIT_RETRYABLE: Final = 0x69
 ARBITRUM_INTERNAL: Final = 0x6A
 
 _CHAIN_ID: Final = Column("chain_id", INTEGER)
@@ -43,44 +47,90 @@ _TO_OR_CREATE: Final = Column("to_address", ADDRESS, null=b"")
 _VALUE: Final = Column("value", INTEGER)
 _INPUT: Final = Column("input", BYTES)
 _ACCESS_LIST: Final = Column("access_list", ACCESS_LIST)
+_REQUEST_ID: Final = Column("request_id", HASH)
+_REFUND_TO: Final = Column("refund_to", ADDRESS)
 
 _CALL: Final = (_GAS_LIMIT, _TO_OR_CREATE, _VALUE, _INPUT)
 _CALL_ONLY: Final = (_GAS_LIMIT, _TO, _VALUE, _INPUT)
+_FEES_AND_CALL: Final = (_CHAIN_ID, _NONCE, _PRIORITY_FEE, _MAX_FEE, *_CALL, _ACCESS_LIST)
+_FEES_AND_CALL_ONLY: Final = (_CHAIN_ID, _NONCE, _PRIORITY_FEE, _MAX_FEE, *_CALL_ONLY, _ACCESS_LIST)
 
 SIGNATURE_COLUMNS: Final = (Column("v", INTEGER), Column("r", UINT256), Column("s", UINT256))
 """Fields that follow in every signed transaction."""
 
-SIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
-    LEGACY: (_NONCE, _GAS_PRICE, *_CALL),
+
+@dataclass(frozen=True, slots=True)
+class TransactionType:
+    """A type of transaction (EIP-2718)."""
+
+    columns: tuple[Column, ...]
+    """The fields that the hash commits to, in their order, without a signature."""
+    is_signed: bool = True
+    """The sender signs ``columns``, and SIGNATURE_COLUMNS follow them."""
+
+
+TRANSACTION_TYPES: Final[Mapping[int, TransactionType]] = {
+    LEGACY: TransactionType((_NONCE, _GAS_PRICE, *_CALL)),
     # EIP-2930, EIP-1559, EIP-4844, EIP-7702
-    1: (_CHAIN_ID, _NONCE, _GAS_PRICE, *_CALL, _ACCESS_LIST),
-    2: (_CHAIN_ID, _NONCE, _PRIORITY_FEE, _MAX_FEE, *_CALL, _ACCESS_LIST),
-    3: (
-        *(_CHAIN_ID, _NONCE, _PRIORITY_FEE, _MAX_FEE, *_CALL_ONLY, _ACCESS_LIST),
-        Column("max_fee_per_blob_gas", INTEGER),
-        Column("blob_versioned_hashes", HASHES),
+    1: TransactionType((_CHAIN_ID, _NONCE, _GAS_PRICE, *_CALL, _ACCESS_LIST)),
+    2: TransactionType(_FEES_AND_CALL),
+    3: TransactionType(
+        (
+            *_FEES_AND_CALL_ONLY,
+            Column("max_fee_per_blob_gas", INTEGER),
+            Column("blob_versioned_hashes", HASHES),
+        )
     ),
-    4: (
-        *(_CHAIN_ID, _NONCE, _PRIORITY_FEE, _MAX_FEE, *_CALL_ONLY, _ACCESS_LIST),
-        Column("authorization_list", AUTHORIZATION_LIST),
+    4: TransactionType(
+        (*_FEES_AND_CALL_ONLY, Column("authorization_list", AUTHORIZATION_LIST)),
     ),
+    # Endpoints leave out what is nothing: no mint, no system transaction.
+    OPTIMISM_DEPOSIT: TransactionType(
+        (
+            *(Column("source_hash", HASH), _FROM, _TO_OR_CREATE, Column("mint", INTEGER, null=b"")),
+            *(_VALUE, _GAS_LIMIT, Column("is_system_transaction", FLAG, null=b""), _INPUT),
+        ),
+        is_signed=False,
+    ),
+    # Nitro (go-ethereum/core/types/arb_types.go): layer 1 or ArbOS makes these.
+    ARBITRUM_DEPOSIT: TransactionType(
+        (_CHAIN_ID, _REQUEST_ID, _FROM, _TO, _VALUE), is_signed=False
+    ),
+    ARBITRUM_UNSIGNED: TransactionType(
+        (_CHAIN_ID, _FROM, _NONCE, _MAX_FEE, *_CALL), is_signed=False
+    ),
+    ARBITRUM_CONTRACT: TransactionType(
+        (_CHAIN_ID, _REQUEST_ID, _FROM, _MAX_FEE, *_CALL), is_signed=False
+    ),
+    ARBITRUM_RETRY: TransactionType(
+        (
+            *(_CHAIN_ID, _NONCE, _FROM, _MAX_FEE, *_CALL, Column("ticket_id", HASH), _REFUND_TO),
+            *(Column("max_refund", INTEGER), Column("submission_fee_refund", INTEGER)),
+        ),
+        is_signed=False,
+    ),
+    ARBITRUM_SUBMIT_RETRYABLE: TransactionType(
+        (
+            *(_CHAIN_ID, _REQUEST_ID, _FROM, Column("l1_base_fee", INTEGER)),
+            *(Column("deposit_value", INTEGER), _MAX_FEE, _GAS_LIMIT),
+            *(Column("retry_to", ADDRESS, null=b""), Column("retry_value", INTEGER)),
+            *(Column("beneficiary", ADDRESS), Column("max_submission_fee", INTEGER)),
+            *(_REFUND_TO, Column("retry_data", BYTES)),
+        ),
+        is_signed=False,
+    ),
+    ARBITRUM_INTERNAL: TransactionType((_CHAIN_ID, _INPUT), is_signed=False),
+}
+"""The types of transactions that this version can encode."""
+
+SIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
+    number: each.columns for number, each in TRANSACTION_TYPES.items() if each.is_signed
 }
 """Fields that the sender of a transaction signs, by type; the signature follows them."""
 
-UNSIGNED_COLUMNS: Final[Mapping[int, tuple[Column, ...]]] = {
-    # Endpoints leave out what is nothing: no mint, no system transaction.
-    OPTIMISM_DEPOSIT: (
-        *(Column("source_hash", HASH), _FROM, _TO_OR_CREATE, Column("mint", INTEGER, null=b"")),
-        *(_VALUE, _GAS_LIMIT, Column("is_system_transaction", FLAG, null=b""), _INPUT),
-    ),
-    ARBITRUM_UNSIGNED: (_CHAIN_ID, _FROM, _NONCE, _MAX_FEE, *_CALL),
-    ARBITRUM_INTERNAL: (_CHAIN_ID, _INPUT),
-}
-"""Fields of a transaction that nobody signs, by type."""
-
 COLUMNS_BY_TYPE: Final[Mapping[int, tuple[Column, ...]]] = {
-    **{type_: (*columns, *SIGNATURE_COLUMNS) for type_, columns in SIGNED_COLUMNS.items()},
-    **UNSIGNED_COLUMNS,
+    number: (*each.columns, *SIGNATURE_COLUMNS) if each.is_signed else each.columns
+    for number, each in TRANSACTION_TYPES.items()
 }
 """Fields of a transaction that its hash commits to, in their order, by type."""
 
@@ -91,16 +141,28 @@ COMMITTED_COLUMNS: Final[Mapping[int, frozenset[str]]] = {
 """The names of the columns that a transaction's hash commits to, by type."""
 
 # A chain id stands in rows of every type: an endpoint derives it where a transaction has none.
-_OF_SOME_TYPES: Final = (
-    *("gas_price", "max_fee_per_gas", "max_priority_fee_per_gas", "max_fee_per_blob_gas"),
-    *("access_list", "blob_versioned_hashes", "authorization_list", "v", "r", "s"),
-    *("source_hash", "mint", "is_system_transaction"),
+_OF_EVERY_TYPE: Final = frozenset(
+    {"chain_id", "nonce", "from_address", "to_address", "value", "input", "gas_limit"}
+)
+_OF_SOME_TYPES: Final = tuple(
+    dict.fromkeys(
+        column.name
+        for columns in COLUMNS_BY_TYPE.values()
+        for column in columns
+        if column.name not in _OF_EVERY_TYPE
+    )
 )
 FOREIGN_COLUMNS: Final[Mapping[int, tuple[str, ...]]] = {
     type_: tuple(name for name in _OF_SOME_TYPES if name not in names)
     for type_, names in COMMITTED_COLUMNS.items()
 }
 """The names of the columns that only other types have, by type."""
+
+
+def types_with(column: str) -> tuple[int, ...]:
+    """Return the types of transactions whose hash commits to a column."""
+    return tuple(type_ for type_, names in COMMITTED_COLUMNS.items() if column in names)
+
 
 _LOWEST_LIST: Final = 0xC0
 """First byte of an RLP list: no type of transaction is as high (EIP-2718)."""
@@ -113,7 +175,7 @@ class MessageCall:
     to: bytes | None
     """20 bytes: what it calls; None if it creates a contract, or is no call."""
     input: bytes
-    """The calldata, or the code that creates."""
+    """The calldata, or the code that creates; none if it is no call."""
 
 
 def transaction_bytes(transaction: Row) -> bytes:
@@ -147,10 +209,12 @@ def decode_call(data: bytes) -> MessageCall:
         raise Unprovable(subject, expected, f"{type_:#x}")
     names = [column.name for column in COLUMNS_BY_TYPE[type_]]
     items = decoded_items(data if type_ == LEGACY else data[1:], subject, names)
-    to = bytes_of(items, "to_address", subject) if "to_address" in names else b""
+    to, input_ = (
+        bytes_of(items, name, subject) if name in names else b"" for name in ("to_address", "input")
+    )
     if len(to) not in (0, ADDRESS_LENGTH):
         raise MalformedData(subject, f"to_address: {ADDRESS_LENGTH} bytes or none", len(to))
-    return MessageCall(to or None, bytes_of(items, "input", subject))
+    return MessageCall(to or None, input_)
 
 
 def signed_items(transaction: Row) -> list[Item]:

@@ -20,10 +20,14 @@ MANIFEST_NAME: Final = "manifest.json"
 MANIFEST_FORMAT: Final = 4
 ANSWERS_FORMAT: Final = 5
 """The format of an export of a node's answers: an older reader must not take it for another."""
-_READ_FORMATS: Final = (1, 2, 3, 4, 5)
+CHAIN_FORMAT: Final = 6
+"""The format of an export of a chain: an older reader does not know the columns of Arbitrum's
+transactions and of Amsterdam's headers, and would find that hashes do not fit."""
+_READ_FORMATS: Final = (1, 2, 3, 4, 5, 6)
 """The first had one file per table, and said neither sizes nor ranges; the second had no
 transactions and no whole headers in an export of kind ``chain``; the third did not say how a node
-established its blocks."""
+established its blocks; before the sixth, an export of kind ``chain`` had no columns of
+tables.COLUMNS_SINCE_FORMAT_6."""
 
 FILE_NAME: Final = r"[A-Za-z0-9_]+(/[0-9]+-[0-9]+)?(\.[0-9a-f]{16})?\.parquet"
 """A table in one file, or in ranges of blocks. A file that may still change has the beginning of
@@ -94,11 +98,16 @@ class Manifest:
 def manifest_text(manifest: Manifest) -> str:
     """Serialize a manifest: the same one always gives the same bytes."""
     values = {name: getattr(manifest, name) for name in Manifest.__slots__}
-    format_ = ANSWERS_FORMAT if manifest.is_of_answers else MANIFEST_FORMAT
-    content = {"format": format_, "tool": f"chainkit {__version__}"} | {
+    content = {"format": _format_of(manifest), "tool": f"chainkit {__version__}"} | {
         name: value for name, value in values.items() if value is not None
     }
     return json.dumps(content, indent=2, sort_keys=True) + "\n"
+
+
+def _format_of(manifest: Manifest) -> int:
+    if manifest.kind == "chain":
+        return CHAIN_FORMAT
+    return ANSWERS_FORMAT if manifest.is_of_answers else MANIFEST_FORMAT
 
 
 def load_manifest(directory: Path, kind: str) -> Manifest:
@@ -113,7 +122,7 @@ def load_manifest(directory: Path, kind: str) -> Manifest:
     content = _content(directory / MANIFEST_NAME, subject, LARGEST_MANIFEST[kind])
     format_ = content.pop("format", None) if isinstance(content, dict) else None
     if type(format_) is not int or format_ not in _READ_FORMATS:
-        raise StoreError(subject, f"manifest format {ANSWERS_FORMAT} or older", "another")
+        raise StoreError(subject, f"manifest format {max(_READ_FORMATS)} or older", "another")
     content.pop("tool", None)
     try:
         manifest = Manifest(**content)

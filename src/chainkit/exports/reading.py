@@ -12,6 +12,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from chainkit.exports.tables import COLUMNS_SINCE_FORMAT_6
 from chainkit.text.printable import printable
 
 PARQUET_ERRORS: Final = (OSError, ValueError, pa.ArrowException)
@@ -31,7 +32,8 @@ Problem = tuple[str, str]
 def columns_problem(path: Path, schema: pa.Schema) -> Problem | None:
     """Say why a file cannot be read as some columns; None where it can. It may hold others, too.
 
-    The file was proved: it is a regular one (see exports.check_files).
+    Columns that came with a later format may be missing: all readers take them for nulls. The file
+    was proved: it is a regular one (see exports.check_files).
     """
     try:
         with pq.ParquetFile(path) as file:
@@ -52,6 +54,8 @@ def _problem(metadata: pq.FileMetaData, found: pa.Schema, expected: pa.Schema) -
         # Spark tells names apart without regard to case, and fills what is missing with nulls.
         like = [other for other in found if other.name.lower() == field.name]
         types = [str(other.type) for other in like]
+        if not types and field.name in COLUMNS_SINCE_FORMAT_6:
+            continue
         if types == [str(field.type)] and like[0].name != field.name:
             return f"a column {field.name}", like[0].name
         if types != [str(field.type)]:

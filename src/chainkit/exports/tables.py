@@ -56,13 +56,16 @@ BLOCKS: Final = _schema(
     ("excess_blob_gas", pa.int64()),
     ("parent_beacon_block_root", pa.binary()),
     ("requests_hash", pa.binary()),
+    ("block_access_list_hash", pa.binary()),
+    ("slot_number", pa.int64()),
     ("transaction_count", pa.int64()),
     nullable=frozenset(
         {
             *("sha3_uncles", "miner", "state_root", "transactions_root", "receipts_root"),
             *("logs_bloom", "difficulty", "gas_limit", "extra_data", "mix_hash", "nonce"),
             *("base_fee_per_gas", "withdrawals_root", "blob_gas_used", "excess_blob_gas"),
-            *("parent_beacon_block_root", "requests_hash", "transaction_count"),
+            *("parent_beacon_block_root", "requests_hash", "block_access_list_hash"),
+            *("slot_number", "transaction_count"),
         }
     ),
 )
@@ -131,12 +134,27 @@ TRANSACTIONS: Final = _schema(
     ("source_hash", pa.binary()),
     ("mint", WEI),
     ("is_system_transaction", pa.bool_()),
+    ("request_id", pa.binary()),
+    ("ticket_id", pa.binary()),
+    ("refund_to", pa.binary()),
+    ("max_refund", WEI),
+    ("submission_fee_refund", WEI),
+    ("l1_base_fee", WEI),
+    ("deposit_value", WEI),
+    ("retry_to", pa.binary()),
+    ("retry_value", WEI),
+    ("retry_data", pa.binary()),
+    ("beneficiary", pa.binary()),
+    ("max_submission_fee", WEI),
     nullable=frozenset(
         {
             *("chain_id", "to_address", "gas_price", "max_fee_per_gas"),
             *("max_priority_fee_per_gas", "max_fee_per_blob_gas", "access_list"),
             *("blob_versioned_hashes", "authorization_list", "v", "r", "s"),
             *("source_hash", "mint", "is_system_transaction"),
+            *("request_id", "ticket_id", "refund_to", "max_refund", "submission_fee_refund"),
+            *("l1_base_fee", "deposit_value", "retry_to", "retry_value", "retry_data"),
+            *("beneficiary", "max_submission_fee"),
         }
     ),
 )
@@ -144,10 +162,19 @@ TRANSACTIONS: Final = _schema(
 
 ``type`` is EIP-2718's, 0 for a legacy transaction; ``to_address`` is null for one that creates a
 contract; ``gas_price`` is what the signer offered, null where the type has other fees. ``v`` is the
-signature's: y parity, or what EIP-155 makes of it; ``r`` and ``s`` have 32 bytes. The last three
-are of deposits on an OP-stack rollup. A value that the type does not have, or the source does not
-give, is null.
+signature's: y parity, or what EIP-155 makes of it; ``r`` and ``s`` have 32 bytes. ``source_hash``
+to ``is_system_transaction`` are of deposits on an OP-stack rollup, the columns after them of what
+layer 1 or ArbOS sends on an Arbitrum one. A value that the type does not have, or the source does
+not give, is null.
 """
+
+COLUMNS_SINCE_FORMAT_6: Final = frozenset(
+    {
+        *("block_access_list_hash", "slot_number"),
+        *TRANSACTIONS.names[TRANSACTIONS.names.index("request_id") :],
+    }
+)
+"""Columns that files of older exports lack; their rows have nulls there."""
 
 RECEIPTS: Final = _schema(
     ("block_number", pa.int64()),

@@ -1,10 +1,13 @@
 """Transactions of every type as endpoints answer them, each with its real hash.
 
 Types 0 to 4 are anvil's, the deposit is that of Optimism's block 151539208, the internal one
-Arbitrum One's of block 408889830: what a row keeps of them must give the hash again.
+Arbitrum One's of block 408889830, the others Nitro's test vectors: what a row keeps of them must
+give the hash again.
 """
 
 from typing import Any
+
+from support.vectors import load
 
 Answer = dict[str, Any]
 
@@ -145,6 +148,7 @@ EVERY_TYPE = {
     "set code": SET_CODE,
     "deposit": OPTIMISM_DEPOSIT,
     "internal": ARBITRUM_INTERNAL,
+    **{case["name"]: case["transaction"] for case in load("nitro_transactions")["cases"]},
 }
 
 
@@ -182,6 +186,8 @@ def block_with(*transactions: Answer, **changes: Any) -> Answer:
         "excessBlobGas": "0xc",
         "parentBeaconBlockRoot": "0x" + "0d" * 32,
         "requestsHash": "0x" + "0e" * 32,
+        "blockAccessListHash": "0x" + "0f" * 32,
+        "slotNumber": "0x10",
         "transactions": [placed(each, index) for index, each in enumerate(transactions)],
         "withdrawals": [],
     } | changes

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chainkit.chain import ANY_LOG, Endpoint, LogFilter, RetryPolicy
-from chainkit.chain.block_proof import read_proved_logs
+from chainkit.chain.block_proof import proved_logs
 from chainkit.errors import (
     Disproved,
     InconsistentAnswer,
@@ -18,13 +18,15 @@ from chainkit.errors import (
     Unprovable,
 )
 from chainkit.ethereum.bloom import bloom_of
-from chainkit.types import BlockHeader
+from chainkit.types import BlockHeader, Log
 from support.chains.sealed import BareLog, BareTransaction, SealedBlock, resealed, seal
 from support.endpoints.fake_endpoint import FakeProvider, RpcError
 from support.endpoints.liar import changed, places
 from support.vectors import case_name, from_hex, load
 
-CASES: list[dict[str, Any]] = load("blocks")["cases"] + load("anvil_blocks")["cases"]
+CASES: list[dict[str, Any]] = [
+    case for name in ("blocks", "anvil_blocks", "amsterdam_blocks") for case in load(name)["cases"]
+]
 HEADERS = [case for case in CASES if "hash" in case.get("block", {})]
 WHOLE = [case for case in HEADERS if {"transactions", "receipts"} <= case.keys()]
 
@@ -41,6 +43,15 @@ BLOCK = seal(
     ],
 )
 """Three transactions, four logs."""
+
+
+CHAIN_ID = 1337
+
+
+def read_proved_logs(
+    endpoint: Endpoint, headers: list[BlockHeader], wanted: LogFilter
+) -> list[Log]:
+    return [log for logs in proved_logs(endpoint, headers, wanted, CHAIN_ID) for log in logs]
 
 
 def answering(block: Any, transactions: Any, receipts: Any) -> Endpoint:
@@ -65,6 +76,10 @@ def header_of(endpoint: Endpoint, number: int = 7) -> BlockHeader:
 
 def number_of(case: dict[str, Any]) -> int:
     return int(case["block"]["number"], 16)
+
+
+def without(answer: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in answer.items() if name not in names}
 
 
 @pytest.mark.parametrize("case", HEADERS, ids=case_name)
@@ -106,15 +121,41 @@ def test_logs__of_a_real_block__are_proved_with_their_places(case: dict[str, Any
     assert [log.log_index for log in logs] == list(range(len(expected)))
 
 
-@pytest.mark.parametrize("path", places(BLOCK.header), ids=str)
+WITH_ALL_FIELDS = resealed(
+    BLOCK.header,
+    **dict.fromkeys(("withdrawalsRoot", "parentBeaconBlockRoot", "requestsHash"), "0x" + "01" * 32),
+    blobGasUsed="0x0",
+    excessBlobGas="0x0",
+    blockAccessListHash="0x" + "02" * 32,
+    slotNumber="0x10",
+)
+"""A header after Amsterdam."""
+
+
+@pytest.mark.parametrize("path", places(WITH_ALL_FIELDS), ids=str)
 def test_header__one_bit_changed__is_disproved(path: tuple[Any, ...]) -> None:
-    lying = answering(changed(BLOCK.header, path), [], [])
+    lying = answering(changed(WITH_ALL_FIELDS, path), [], [])
 
     with pytest.raises(InconsistentAnswer) as caught:
         header_of(lying)
 
     # Another height is no answer to what was asked.
     assert isinstance(caught.value, Disproved) != (path == ("number",))
+
+
+@pytest.mark.parametrize("path", places(BLOCK.header), ids=str)
+def test_header__one_bit_changed_before_the_newest_hard_fork__is_not_proved(
+    path: tuple[Any, ...],
+) -> None:
+    lying = answering(changed(BLOCK.header, path), [], [])
+
+    if path == ("number",):
+        with pytest.raises(InconsistentAnswer):
+            header_of(lying)
+        return
+    # The endpoint may have left out what later hard forks added.
+    assert header_of(lying).roots is None
+    assert "blockAccessListHash, slotNumber (Amsterdam)" in header_of(lying).doubt
 
 
 @pytest.mark.parametrize("path", places(list(BLOCK.transactions)), ids=str)
@@ -131,7 +172,7 @@ def test_transactions__one_bit_changed__are_disproved_or_not_read(path: tuple[An
         )
         return
     # As another type, it lacks fields of that one.
-    expected = InconsistentAnswer if path[1] == "type" else Disproved
+    expected = Unprovable if path[1] == "type" else Disproved
     with pytest.raises(expected):
         read_proved_logs(lying, [header], ANY_LOG)
 
@@ -186,19 +227,44 @@ def test_logs__some_wanted__keep_their_places_among_all() -> None:
 
 
 def test_header__field_that_is_not_known_here__is_not_proved() -> None:
-    later = resealed(BLOCK.header) | {"blockAccessListHash": "0x" + "07" * 32}
+    later = resealed(BLOCK.header) | {"newRoot": "0x" + "07" * 32}
     unknown = later | {"hash": "0x" + "77" * 32}
 
     assert header_of(answering(unknown, [], [])).roots is None
+    assert header_of(answering(unknown, [], [])).doubt == (
+        "with fields that are not known here: newRoot (of a hard fork after Amsterdam, perhaps: "
+        "a newer version of chainkit may know them)"
+    )
     # A name alone changes nothing: the hash decides.
     assert header_of(answering(later, [], [])).roots is not None
 
 
 @pytest.mark.parametrize("name", ["stateRoot", "extraData", "logsBloom", "receiptsRoot"])
 def test_header__field_left_out__is_not_proved(name: str) -> None:
-    answer = {key: value for key, value in BLOCK.header.items() if key != name}
+    header = header_of(answering(without(BLOCK.header, name), [], []))
 
-    assert header_of(answering(answer, [], [])).roots is None
+    assert header.roots is None
+    # Without a filter, each block is read.
+    assert name == "logsBloom" or header.logs_bloom is not None
+    assert f"field {name}" in header.doubt
+
+
+@pytest.mark.parametrize(
+    ("name", "hardfork"),
+    [
+        ("baseFeePerGas", "London"),
+        ("withdrawalsRoot", "Shanghai"),
+        ("requestsHash", "Prague"),
+        ("slotNumber", "Amsterdam"),
+    ],
+)
+def test_header__field_of_a_hard_fork_left_out__is_no_lie_and_names_both(
+    name: str, hardfork: str
+) -> None:
+    header = header_of(answering(without(WITH_ALL_FIELDS, name), [], []))
+
+    assert header.roots is None
+    assert header.doubt == f"whose fields do not have its hash: it may lack {name} ({hardfork})"
 
 
 @pytest.mark.parametrize("receipts", [None, [], [{}], "0x", [None]])

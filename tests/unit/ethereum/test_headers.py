@@ -8,9 +8,7 @@ from chainkit.ethereum import header_bytes
 from support.audit.execution_rows import block_row
 from support.vectors import load
 
-PRAGUE = next(
-    case["block"] for case in load("blocks")["cases"] if "requestsHash" in case.get("block", {})
-)
+AMSTERDAM = load("amsterdam_blocks")["cases"][0]["block"] | {"number": "0x3"}
 APPENDED = [
     "base_fee_per_gas",
     "withdrawals_root",
@@ -18,13 +16,15 @@ APPENDED = [
     "excess_blob_gas",
     "parent_beacon_block_root",
     "requests_hash",
+    "block_access_list_hash",
+    "slot_number",
 ]
 NOT_IN_THE_HEADER = {"hash", "transaction_count"}
-ALWAYS = [name for name in block_row(PRAGUE) if name not in {*APPENDED, *NOT_IN_THE_HEADER}]
+ALWAYS = [name for name in block_row(AMSTERDAM) if name not in {*APPENDED, *NOT_IN_THE_HEADER}]
 
 
 def header(**columns: Any) -> dict[str, Any]:
-    return {**block_row(PRAGUE), **columns}
+    return {**block_row(AMSTERDAM), **columns}
 
 
 @pytest.mark.parametrize("kept", range(len(APPENDED) + 1))

@@ -182,7 +182,7 @@ def test_transaction__null_that_its_type_has__names_the_column(row: Row, name: s
         transaction_bytes({**row, name: None})
 
 
-@pytest.mark.parametrize("type_", [5, 0x64, 0x66, 0x68, 0x69, 0x78, 255, 256, -1])
+@pytest.mark.parametrize("type_", [5, 0x63, 0x67, 0x6B, 0x78, 255, 256, -1])
 def test_transaction__of_an_unknown_type__is_unprovable_and_says_the_type(type_: int) -> None:
     row = {**TYPE_2, "type": type_}
 

@@ -20,7 +20,7 @@ from chainkit.errors import (
 )
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.fetch import PayloadLogs, linked_headers
-from chainkit_indexer.follow.provenance import PageProver
+from chainkit_indexer.follow.provenance import Established, PageProver
 from chainkit_indexer.types import Provenance
 from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, update
 from support.chains.sealed import resealed
@@ -29,6 +29,10 @@ Tamper = Callable[[str, Any, Any], Any]
 
 POSTS = [[Post("a"), update("b")], [], [Post("c", times=2)]]
 LAST = FIRST_BLOCK + len(POSTS) - 1
+
+
+RECEIPTS = "eth_getBlockReceipts"
+WITHOUT = (RECEIPTS,)
 
 
 def honest(method: str, params: Any, result: Any) -> Any:
@@ -53,9 +57,20 @@ class Trial:
         settings = IndexerSettings(self.chain.deployment, trusts_one_endpoint=trusts_one_endpoint)
         return PageProver(settings, lambda endpoint: self.others, lambda: self.now)
 
-    def establish(self, asked: Front, prover: PageProver | None = None, deep: bool = False) -> Any:
+    def establish(
+        self, asked: Front, prover: PageProver | None = None, deep: bool = False
+    ) -> Provenance:
+        """How the whole page was established."""
+        established = self.established(asked, prover, deep)
+        assert established.blocks == len(POSTS)
+        return established.provenance
+
+    def established(
+        self, asked: Front, prover: PageProver | None = None, deep: bool = False, first: int = 0
+    ) -> Established:
+        """How blocks from the page's block ``first`` on were established."""
         endpoint = asked.endpoint
-        headers = linked_headers(endpoint, FIRST_BLOCK, LAST)
+        headers = linked_headers(endpoint, FIRST_BLOCK + first, LAST)
         logs = endpoint.logs_of(headers, PayloadLogs(self.chain.deployment).wanted)
         return (prover or self.prover()).establish(endpoint, headers, logs, deep)
 
@@ -93,10 +108,6 @@ def trial() -> Trial:
     return Trial()
 
 
-RECEIPTS = "eth_getBlockReceipts"
-WITHOUT = (RECEIPTS,)
-
-
 def cut_logs(method: str, params: Any, result: Any) -> Any:
     return result[:-1] if method == "eth_getLogs" else result
 
@@ -112,6 +123,81 @@ def more_fields(method: str, params: Any, result: Any) -> Any:
     if method != "eth_getBlockByNumber" or result is None:
         return result
     return result | {"newRoot": "0x07", "stateRoot": "0x" + "07" * 32}
+
+
+def lacking(number: int, method: str, name: str) -> Tamper:
+    """An endpoint whose answer of one block lacks a field, in the first of its parts."""
+
+    def tamper(asked: str, params: Any, result: Any) -> Any:
+        is_whole = asked == RECEIPTS or (asked == "eth_getBlockByNumber" and params[1])
+        if asked != method or params[0] != hex(number) or not is_whole:
+            return result
+        parts = result if asked == RECEIPTS else result["transactions"]
+        first = {key: value for key, value in parts[0].items() if key != name}
+        return [first, *parts[1:]] if asked == RECEIPTS else result | {"transactions": [first]}
+
+    return tamper
+
+
+def lacking_in_header(number: int, name: str) -> Tamper:
+    def tamper(asked: str, params: Any, result: Any) -> Any:
+        if asked != "eth_getBlockByNumber" or params[0] != hex(number):
+            return result
+        return {key: value for key, value in result.items() if key != name}
+
+    return tamper
+
+
+UNPROVED = [
+    (lacking(LAST, "eth_getBlockByNumber", "nonce"), r"\(field nonce\)"),
+    (lacking(LAST, "eth_getBlockByNumber", "r"), r"\(field r\)"),
+    (lacking(LAST, RECEIPTS, "status"), r"\(field status\)"),
+    (lacking(LAST, RECEIPTS, "cumulativeGasUsed"), r"\(field cumulativeGasUsed\)"),
+    (lacking_in_header(LAST, "baseFeePerGas"), r"it may lack baseFeePerGas \(London\)"),
+    (lacking_in_header(LAST, "stateRoot"), "stateRoot"),
+]
+
+
+@pytest.mark.parametrize(("tamper", "why"), UNPROVED, ids=[why for _, why in UNPROVED])
+def test_establish__field_left_out_of_the_last_block__takes_what_is_before_it(
+    trial: Trial, tamper: Tamper, why: str
+) -> None:
+    asked = trial.endpoint("first", tamper)
+
+    assert trial.established(asked) == Established(Provenance.RECEIPTS, len(POSTS) - 1)
+    with pytest.raises(Unconfirmed, match=why):
+        trial.established(asked, first=len(POSTS) - 1)
+
+
+@pytest.mark.parametrize(("tamper", "why"), UNPROVED, ids=[why for _, why in UNPROVED])
+def test_establish__field_left_out__a_second_endpoint_or_the_operators_word_is_enough(
+    trial: Trial, tamper: Tamper, why: str
+) -> None:
+    asked, last = trial.endpoint("first", tamper), len(POSTS) - 1
+    trusting = trial.prover(trusts_one_endpoint=True)
+
+    assert trial.established(asked, trusting, first=last).provenance is Provenance.ONE_ENDPOINT
+    trial.others = [trial.endpoint("second").endpoint]
+    assert trial.established(asked, first=last).provenance is Provenance.SECOND_ENDPOINT
+
+
+@pytest.mark.parametrize("name", ["logsBloom", "type", "blockHash", "gasUsed"])
+def test_establish__receipts_without_what_follows__are_proved(trial: Trial, name: str) -> None:
+    asked = trial.endpoint("first", lacking(FIRST_BLOCK, RECEIPTS, name))
+
+    assert trial.establish(asked) is Provenance.RECEIPTS
+
+
+def test_establish__other_receipts_without_a_block__are_not_proved_and_no_lie(
+    trial: Trial,
+) -> None:
+    def other(method: str, params: Any, result: Any) -> Any:
+        if method != RECEIPTS:
+            return result
+        return [each | {"blockHash": None, "cumulativeGasUsed": "0x1"} for each in result]
+
+    with pytest.raises(Unconfirmed, match="without blockHash"):
+        trial.establish(trial.endpoint("first", other))
 
 
 def test_establish__receipts_offered__proves_blocks_that_may_have_payloads(trial: Trial) -> None:

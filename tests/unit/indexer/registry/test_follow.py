@@ -318,7 +318,7 @@ class SlowToRefuse:
         return found.last.number
 
     def reader(self) -> RegistryReader:
-        return RegistryReader(ADDRESS, 256, lambda: self.now)
+        return RegistryReader(FOLLOWED, 256, lambda: self.now)
 
 
 def test_read__each_refusal_is_a_time_out__leaves_the_step_and_asks_for_less_in_the_next() -> None:

@@ -149,7 +149,7 @@ POSTS = {4: 1, 5: 2, 7: 3}
 
 
 def read(chain: AnsweredChain, *ranges: range) -> list[Any]:
-    reader = BlockReader(chain.endpoint())
+    reader = BlockReader(chain.endpoint(), 1)
     return [block for numbers in ranges for block in reader.blocks(numbers)]
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.errors import InconsistentAnswer
+from chainkit.errors import InconsistentAnswer, Unconfirmed
 from chainkit.ethereum import transaction_bytes
 from chainkit.exports import tables
 from chainkit.signatures import keccak256
@@ -31,9 +31,11 @@ from support.endpoints.transaction_answers import (
 
 Row = dict[str, Any]
 
+CHAIN_ID = 31337
+
 
 def body(*transactions: Answer, **changes: Any) -> Any:
-    return parse_body("block 5", NUMBER, block_with(*transactions, **changes))
+    return parse_body("block 5", NUMBER, CHAIN_ID, block_with(*transactions, **changes))
 
 
 def transaction_row(transaction: Answer) -> Row:
@@ -75,10 +77,6 @@ FEES = {"max_fee_per_gas", "max_priority_fee_per_gas", "access_list", "chain_id"
         (SET_CODE, FEES | {"authorization_list"}),
         (OPTIMISM_DEPOSIT, {"source_hash", "mint", "is_system_transaction"}),
         (ARBITRUM_INTERNAL, {"chain_id"}),
-        (
-            ARBITRUM_INTERNAL | {"type": "0x68", "maxFeePerGas": "0x7"},
-            {"chain_id", "max_fee_per_gas"},
-        ),
         (LEGACY | {"type": "0x55", "mint": "0x1"}, {"chain_id", "gas_price", "mint", *SIGNATURE}),
     ],
 )
@@ -89,7 +87,7 @@ def test_parse_body__each_type__has_its_own_columns_and_no_others(
     known = {} if transaction["type"] == "0x55" else everything
 
     assert set_columns(transaction_row(transaction)) == columns
-    assert set_columns(transaction_row(known | transaction)) <= columns | {"max_fee_per_gas"}
+    assert set_columns(transaction_row(known | transaction)) <= columns
 
 
 def test_parse_body__lists_and_signature__are_kept_as_bytes() -> None:
@@ -150,7 +148,7 @@ def test_parse_body__whole_header__is_kept_field_by_field() -> None:
 
 def test_parse_body__header_before_london__later_fields_are_null() -> None:
     since = ("baseFeePerGas", "withdrawalsRoot", "blobGasUsed", "excessBlobGas")
-    later = (*since, "parentBeaconBlockRoot", "requestsHash")
+    later = (*since, "parentBeaconBlockRoot", "requestsHash", "blockAccessListHash", "slotNumber")
 
     row = body(**dict.fromkeys(later)).block
 
@@ -231,7 +229,7 @@ def test_parse_body__one_contradiction__is_inconsistent(changes: Answer, message
 
 def test_parse_body__no_block__is_inconsistent() -> None:
     with pytest.raises(InconsistentAnswer, match="block 5: expected a block, got nothing"):
-        parse_body("block 5", NUMBER, None)
+        parse_body("block 5", NUMBER, CHAIN_ID, None)
 
 
 def changed(path: list[Any], value: Any) -> Callable[[list[Answer]], None]:
@@ -294,7 +292,6 @@ def damaged(field: str, value: Any, place: str) -> Any:
 @pytest.mark.parametrize(
     ("field", "value", "place"),
     [
-        damaged("hash", None, "header"),
         damaged("hash", "0x" + "b5" * 31, "header"),
         damaged("parentHash", 7, "header"),
         damaged("miner", "0x" + "02" * 32, "header"),
@@ -302,7 +299,6 @@ def damaged(field: str, value: Any, place: str) -> Any:
         damaged("nonce", "0x0", "header"),
         damaged("gasUsed", 5, "header"),
         damaged("gasLimit", hex(2**63), "header"),
-        damaged("gasUsed", None, "header"),
         damaged("timestamp", "0x", "header"),
         damaged("timestamp", "-0x1", "header"),
         damaged("difficulty", hex(10**38), "header"),
@@ -312,7 +308,6 @@ def damaged(field: str, value: Any, place: str) -> Any:
         damaged("value", hex(10**38), "transaction 0"),
         damaged("value", True, "transaction 0"),
         damaged("nonce", hex(2**64), "transaction 0"),
-        damaged("input", None, "transaction 0"),
         damaged("from", "0x", "transaction 0"),
         damaged("to", "", "transaction 0"),
         damaged("type", "0x", "transaction 0"),
@@ -325,10 +320,8 @@ def damaged(field: str, value: Any, place: str) -> Any:
         damaged("authorizationList", [{}], "transaction 0"),
         damaged("authorizationList", [None], "transaction 0"),
         damaged("isSystemTx", "0x1", "transaction 0"),
-        damaged("status", None, "receipt 0"),
         damaged("status", "1", "receipt 0"),
         damaged("gasUsed", hex(2**63), "receipt 0"),
-        damaged("effectiveGasPrice", None, "receipt 0"),
         damaged("l1Fee", "684", "receipt 0"),
         damaged("l1FeeScalar", 0.684, "receipt 0"),
         damaged("l1FeeScalar", "0x1", "receipt 0"),
@@ -336,23 +329,77 @@ def damaged(field: str, value: Any, place: str) -> Any:
         damaged("topics", {}, "log 0"),
         damaged("topics", "0x", "log 0"),
         damaged("data", "0x0", "log 0"),
-        damaged("address", None, "log 0"),
     ],
 )
 def test_parse__value_that_fits_no_column__names_field_and_place(
     field: str, value: Any, place: str
 ) -> None:
+    with pytest.raises(InconsistentAnswer) as caught:
+        parse_changed(field, value, place)
+
+    assert str(caught.value).startswith(f"block 5: expected {field}: ")
+    assert caught.value.place == place
+
+
+def parse_changed(field: str, value: Any, place: str) -> None:
     change = {field: value}
     block = block_with(DYNAMIC_FEE | (change if place == "transaction 0" else {}))
     receipt = receipt_of(DYNAMIC_FEE, logs=1) | (change if place == "receipt 0" else {})
     receipt["logs"][0] |= change if place == "log 0" else {}
     block |= change if place == "header" else {}
 
-    with pytest.raises(InconsistentAnswer) as caught:
-        parse_receipts(parse_body("block 5", NUMBER, block), [receipt])
+    parse_receipts(parse_body("block 5", NUMBER, CHAIN_ID, block), [receipt])
 
-    assert str(caught.value).startswith(f"block 5: expected {field}: ")
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        *(("hash", "header"), ("gasUsed", "header"), ("input", "transaction 0")),
+        *(("nonce", "transaction 0"), ("from", "transaction 0"), ("status", "receipt 0")),
+        *(("effectiveGasPrice", "receipt 0"), ("address", "log 0")),
+    ],
+)
+def test_parse__field_left_out_that_nothing_else_tells__asks_for_another_endpoint(
+    field: str, place: str
+) -> None:
+    with pytest.raises(Unconfirmed, match=f"block 5: expected {field}: .*got nothing") as caught:
+        parse_changed(field, None, place)
+
     assert caught.value.place == place
+
+
+def without(transaction: Answer, *names: str) -> Answer:
+    return {name: value for name, value in transaction.items() if name not in names}
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        without(DYNAMIC_FEE, "v"),
+        without(DYNAMIC_FEE, "yParity"),
+        without(DYNAMIC_FEE, "chainId", "accessList"),
+        without(DYNAMIC_FEE, "input") | {"data": "0x"},
+        DYNAMIC_FEE | {"v": "0x1c"},
+        without(DYNAMIC_FEE, "yParity") | {"v": "0x1c"},
+        without(DYNAMIC_FEE, "yParity") | {"v": hex(35 + 2 * CHAIN_ID + 1)},
+    ],
+)
+def test_parse_body__fields_left_out__is_the_same_row(told: Answer) -> None:
+    assert transaction_row(told) == transaction_row(DYNAMIC_FEE)
+
+
+def test_parse_body__legacy_without_v_or_chain__is_the_same_row() -> None:
+    parity = hex(1 - int(LEGACY["v"], 16) % 2)
+
+    assert transaction_row(without(LEGACY, "v") | {"yParity": parity}) == transaction_row(LEGACY)
+    assert transaction_row(without(LEGACY, "chainId")) == transaction_row(LEGACY)
+
+
+def test_parse_body__left_out_and_not_what_is_assumed__names_the_field() -> None:
+    minted = without(OPTIMISM_DEPOSIT, "isSystemTx") | {"hash": OTHER}
+
+    with pytest.raises(Unconfirmed, match="isSystemTx: what the hash is made of, got nothing"):
+        body(minted)
 
 
 def test_parse_body__very_long_value__is_shown_in_part() -> None:
@@ -381,8 +428,8 @@ def test_parse__any_json_in_any_field__is_rows_or_inconsistent(
     target[data.draw(st.sampled_from(sorted(target)))] = value
 
     try:
-        parsed = parse_body("block 5", NUMBER, block)
+        parsed = parse_body("block 5", NUMBER, CHAIN_ID, block)
         parse_receipts(parsed, [receipt])
-    except InconsistentAnswer:
+    except (InconsistentAnswer, Unconfirmed):
         return
     assert parsed.block["hash"] == bytes.fromhex(BLOCK_HASH[2:])

@@ -85,7 +85,8 @@ class ReceiptProof:
         proved: list[list[Log]] = []
         doubt = ""
         try:
-            proved.extend(proved_logs(endpoint, affirmed, self._wanted, self._chain_id))
+            for of_block in proved_logs(endpoint, affirmed, self._wanted, self._chain_id):
+                proved.append(of_block)  # noqa: PERF402 - those before an error are proved
         except AccessRefused:
             raise
         except (Unprovable, EndpointTimedOut, OversizedAnswer) as error:

@@ -157,22 +157,23 @@ def _proved_contents(
         raise client.inconsistent(subject, "the same block twice", "another one")
     sent = _proved_part(
         client,
-        f"transactions of block {number}",
+        "transaction",
+        number,
         block.get("transactions"),
         lambda index, value: completed_transaction(value, chain_id),
         encode_transaction,
         roots.transactions,
     )
-    subject = f"receipts of block {number}"
     if len(receipts) != len(sent.encoded):
         expected, got = f"{len(sent.encoded)} receipts", len(receipts)
         if not named or None in named:
             # Nothing says that these are of this block.
-            raise client.inconsistent(subject, expected, got)
-        raise Disproved(f"{subject} at {client.name}", expected, got)
+            raise client.inconsistent(f"receipts of block {number}", expected, got)
+        raise Disproved(f"receipts of block {number} at {client.name}", expected, got)
     outcomes = _proved_part(
         client,
-        subject,
+        "receipt",
+        number,
         receipts,
         lambda index, value: completed_receipt(value, sent.completed[index].answer),
         encode_receipt,
@@ -191,22 +192,27 @@ class _Part:
 
 def _proved_part(
     client: RpcClient,
-    subject: str,
+    kind: str,
+    number: int,
     answers: Any,
     complete: Callable[[int, Any], Completed],
     encode: Callable[[Mapping[str, Any], str], bytes],
     root: bytes,
 ) -> _Part:
-    """Return answers completed and encoded; they have the root.
+    """Return the transactions or receipts of a block completed and encoded; they have the root.
 
     Raises Unprovable where they lack a field, or have another root with a field that was assumed.
     """
 
     def read(values: Any) -> _Part:
         completed = [complete(index, value) for index, value in enumerate(values)]
-        encoded = [encode(each.answer, f"{subject}, {nth}") for nth, each in enumerate(completed)]
+        encoded = [
+            encode(each.answer, f"{kind} {index} of block {number}")
+            for index, each in enumerate(completed)
+        ]
         return _Part(completed, encoded)
 
+    subject = f"{kind}s of block {number}"
     part = client.parsed(subject, read, answers)
     if (found := trie_root(part.encoded)) != root:
         expected, got = f"the root {hex0x(root)}", hex0x(found)

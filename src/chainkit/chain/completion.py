@@ -118,6 +118,11 @@ def transaction_type(answer: Answer) -> int:
     return LEGACY if type_ is None else parse_integer(type_)
 
 
+def transaction_input(answer: Answer) -> Any:
+    """Return the calldata of a transaction, under either of its names. Raises KeyError for none."""
+    return answer["data"] if answer.get("input") is None else answer["input"]
+
+
 def completed_transaction(answer: Any, chain_id: int) -> Completed:
     """Return a transaction with what it leaves out, as far as that follows from the rest.
 
@@ -135,7 +140,7 @@ def completed_transaction(answer: Any, chain_id: int) -> Completed:
     if (rules := _RULES.get(type_)) is None:
         return Completed(answer | more, tuple(assumed))
     if answer.get("input") is None and answer.get("data") is not None:
-        more["input"] = answer["data"]
+        more["input"] = transaction_input(answer)
     if rules.is_signed:
         more |= _signature(answer, type_, assumed)
     if answer.get("chainId") is None and rules.commits_to_chain_id:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from chainkit.chain import Endpoint, parse_integer, parse_log
+from chainkit.chain.completion import transaction_input
 from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockHeader, BlockReference, Receipt
 
@@ -39,7 +40,7 @@ def fetch_input(endpoint: Endpoint, transaction_hash: bytes) -> bytes:
     subject = f"transaction 0x{transaction_hash.hex()}"
     if answer is None:
         raise endpoint.inconsistent(subject, "a transaction, as there is a receipt", "none")
-    return endpoint.parsed(subject, lambda value: parse_bytes(value["input"]), answer)
+    return endpoint.parsed(subject, lambda value: parse_bytes(transaction_input(value)), answer)
 
 
 def estimate_gas(
@@ -64,7 +65,7 @@ def _parse_receipt(answer: Any, block: BlockHeader) -> Receipt:
     return Receipt(
         transaction_hash=parse_bytes(answer["transactionHash"], HASH_LENGTH),
         succeeded=parse_integer(answer["status"]) == 1,
-        to=parse_bytes(answer["to"], ADDRESS_LENGTH) if answer["to"] else None,
+        to=parse_bytes(answer["to"], ADDRESS_LENGTH) if answer.get("to") else None,
         block=block,
         logs=tuple(parse_log(log) for log in answer["logs"]),
     )

@@ -9,6 +9,8 @@ import pytest
 from chainkit.chain.block_encoding import encode_receipt, encode_transaction
 from chainkit.chain.completion import Completed, completed_receipt, completed_transaction
 from chainkit.errors import Unprovable
+from chainkit.ethereum import decode_call
+from chainkit.ethereum.transaction import COMMITTED_COLUMNS
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x
 from support.endpoints.transaction_answers import (
@@ -22,6 +24,7 @@ from support.endpoints.transaction_answers import (
     Answer,
     receipt_of,
 )
+from support.vectors import from_hex
 
 SIGNED = {
     "access list": ACCESS_LIST,
@@ -50,6 +53,15 @@ def hash_of(answer: Answer) -> str:
 @pytest.mark.parametrize("transaction", EVERY_TYPE.values(), ids=EVERY_TYPE)
 def test_encode__transaction_of_each_type__has_its_hash(transaction: Answer) -> None:
     assert hash_of(transaction) == transaction["hash"]
+
+
+@pytest.mark.parametrize("transaction", EVERY_TYPE.values(), ids=EVERY_TYPE)
+def test_decode_call__transaction_of_each_type__is_what_it_calls(transaction: Answer) -> None:
+    found = decode_call(encode_transaction(completed(transaction).answer, "transaction"))
+
+    names = COMMITTED_COLUMNS[int(transaction["type"], 16)]
+    assert found.to == (from_hex(transaction["to"]) if "to_address" in names else None)
+    assert found.input == (from_hex(transaction["input"]) if "input" in names else b"")
 
 
 @pytest.mark.parametrize("transaction", SIGNED.values(), ids=SIGNED)

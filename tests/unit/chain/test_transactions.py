@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from chainkit.chain.transactions import fetch_input
 from chainkit.errors import InconsistentAnswer, RefusedRequest
 from chainkit.signatures import keccak256
 from support.endpoints.endpoint_answers import hex0x
@@ -49,6 +50,13 @@ def test_read_transaction__known_or_not__is_as_given(answer: Any) -> None:
 def test_read_transaction__no_object__is_inconsistent(answer: Any) -> None:
     with pytest.raises(InconsistentAnswer, match=f"got {type(answer).__name__}"):
         FakeProvider({"eth_getTransactionByHash": answer}).endpoint().transaction(HASHES[0])
+
+
+@pytest.mark.parametrize("name", ["input", "data"])
+def test_fetch_input__under_either_name__is_the_calldata(name: str) -> None:
+    provider = FakeProvider({"eth_getTransactionByHash": {name: "0x1234"}})
+
+    assert fetch_input(provider.endpoint(), HASHES[0]) == b"\x12\x34"
 
 
 def test_read_receipt__of_a_transaction__is_the_object_given() -> None:

@@ -86,7 +86,7 @@ class ReceiptProof:
         doubt = ""
         try:
             for of_block in proved_logs(endpoint, affirmed, self._wanted, self._chain_id):
-                proved.append(of_block)  # noqa: PERF402 - those before an error are proved
+                proved.append(of_block)
         except AccessRefused:
             raise
         except (Unprovable, EndpointTimedOut, OversizedAnswer) as error:

@@ -178,6 +178,11 @@ def _names(columns: Iterable[Column]) -> list[str]:
     return [camel_case(column.name) for column in columns]
 
 
+def hardfork_fields(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the fields that a header has since some hard fork."""
+    return tuple(field[0] for field in _LATER_FIELDS if answer.get(field[0]) is not None)
+
+
 def encode_header(answer: Mapping[str, Any]) -> bytes:
     """Return the RLP of a block's header; its keccak256 is the block's hash."""
     later = [field for field in _LATER_FIELDS if answer.get(field[0]) is not None]

@@ -15,6 +15,7 @@ from chainkit.chain.block_encoding import (
     encode_header,
     encode_receipt,
     encode_transaction,
+    hardfork_fields,
     header_doubt,
 )
 from chainkit.chain.client import BATCH_SIZE, RpcClient
@@ -48,8 +49,8 @@ def prove_header(client: RpcClient, header: BlockHeader, answer: Mapping[str, An
 
     A chain may have fields in its headers that are not known here, and endpoints leave out what
     the newest hard fork added: then the header is returned without roots, and with the doubt.
-    Raises Disproved where the header has all fields that are known, and these hash to something
-    else.
+    Raises Disproved where no field can be missing: the header has all that are known, or those of
+    a later header that the endpoint proved.
     """
     encoded, doubt = _encoded_header(client, header, answer)
     if encoded is None:
@@ -69,9 +70,12 @@ def _encoded_header(
         encoded = encode_header(answer)
     except Unprovable as error:
         return None, f"with {error.expected} expected as its {error.place}, and {error.got} told"
+    fields, proved = hardfork_fields(answer), client.proved_header_fields
     if (found := keccak256(encoded)) == header.hash:
+        proved[fields] = max(header.number, proved.get(fields, 0))
         return encoded, ""
-    if doubt := header_doubt(answer):
+    # Hard forks only add fields: below a proved header with the same ones, none can be missing.
+    if proved.get(fields, -1) < header.number and (doubt := header_doubt(answer)):
         return None, doubt
     subject = f"block {header.number} at {client.name}"
     raise Disproved(subject, f"fields that hash to {hex0x(header.hash)}", hex0x(found))

@@ -84,6 +84,8 @@ class RpcClient:
         self._secrets = secrets
         self._requests, self._seconds = 0, 0.0
         self._counting = threading.Lock()
+        self.proved_header_fields: dict[tuple[str, ...], int] = {}
+        """Which fields of hard forks a header has that was proved, to the highest such block."""
 
     def __repr__(self) -> str:
         """Show the host only."""

@@ -239,6 +239,30 @@ def test_header__field_that_is_not_known_here__is_not_proved() -> None:
     assert header_of(answering(later, [], [])).roots is not None
 
 
+@pytest.mark.parametrize("path", places(BLOCK.header), ids=str)
+def test_header__one_bit_changed_below_a_proved_one_of_the_same_fields__is_disproved(
+    path: tuple[Any, ...],
+) -> None:
+    above = resealed(BLOCK.header, number="0x8")
+    blocks = {"0x7": changed(BLOCK.header, path), "0x8": above}
+    endpoint = FakeProvider({"eth_getBlockByNumber": lambda height, _: blocks[height]}).endpoint()
+
+    assert header_of(endpoint, 8).roots is not None
+    with pytest.raises(InconsistentAnswer) as caught:
+        header_of(endpoint, 7)
+
+    assert isinstance(caught.value, Disproved) != (path == ("number",))
+
+
+def test_header__field_left_out_above_proved_ones__is_no_lie() -> None:
+    later = resealed(BLOCK.header, number="0x8", withdrawalsRoot="0x" + "01" * 32)
+    blocks = {"0x7": BLOCK.header, "0x8": without(later, "withdrawalsRoot")}
+    endpoint = FakeProvider({"eth_getBlockByNumber": lambda height, _: blocks[height]}).endpoint()
+
+    assert header_of(endpoint, 7).roots is not None
+    assert header_of(endpoint, 8).roots is None
+
+
 @pytest.mark.parametrize("name", ["stateRoot", "extraData", "logsBloom", "receiptsRoot"])
 def test_header__field_left_out__is_not_proved(name: str) -> None:
     header = header_of(answering(without(BLOCK.header, name), [], []))

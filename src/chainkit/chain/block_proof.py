@@ -170,7 +170,7 @@ def _proved_contents(
     )
     if len(receipts) != len(sent.encoded):
         expected, got = f"{len(sent.encoded)} receipts", len(receipts)
-        if not named or None in named:
+        if None in named:
             # Nothing says that these are of this block.
             raise client.inconsistent(f"receipts of block {number}", expected, got)
         raise Disproved(f"receipts of block {number} at {client.name}", expected, got)

@@ -145,11 +145,14 @@ class EnvelopeLog:
         block = read_block(connection, block_number)
         return self._before_first() if block is None else block.sequence_ids
 
-    def position(self, topics: Collection[bytes]) -> tuple[Cursor, Mapping[bytes, int]]:
-        """Return the node's cursor, and the latest sequence id that the chain has on each topic."""
+    def position(self, topics: Collection[bytes]) -> tuple[Cursor, Mapping[bytes, tuple[int, int]]]:
+        """Return the node's cursor, and the latest payload that the chain has on each topic.
+
+        The latter as its sequence id, and its time in nanoseconds; both are 0 where there is none.
+        """
         with self._store.reading() as connection:
             chain = self._chain_cursor(connection)
-            latest: dict[bytes, int] = {}
+            latest: dict[bytes, tuple[int, int]] = {}
             for some in _portions(list(topics)):
                 latest |= read_last_on_topics(connection, some, chain)
             return Cursor(read_highest(connection) | dict(chain)), latest

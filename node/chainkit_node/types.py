@@ -47,3 +47,5 @@ class NewEnvelope:
     """The serialized PayerEnvelope, as received."""
     retention_seconds: int | None
     """Seconds until the envelope expires; None where it never does."""
+    after_ns: int = 0
+    """The envelope's time is later: the time of the chain's payload that it names; 0 for none."""

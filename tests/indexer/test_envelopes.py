@@ -198,8 +198,8 @@ def test_read_last__some_originators__is_the_end_of_each(filled: Database) -> No
         assert read_highest(connection) == {0: 5, 100: 4, 200: LARGEST}
         assert read_last(connection, 100) == (4, 9)
         assert read_last(connection, 7) is None
-        assert read_last_on_topics(connection, [B, C], [0]) == {B: 2, C: 0}
-        assert read_last_on_topics(connection, [B], [0, 1, 100]) == {B: 4}
+        assert read_last_on_topics(connection, [B, C], [0]) == {B: (2, 6), C: (0, 0)}
+        assert read_last_on_topics(connection, [B], [0, 1, 100]) == {B: (4, 9)}
         assert read_last_on_topics(connection, [], [0]) == {}
 
 
@@ -208,7 +208,7 @@ def test_read_last__newest_has_expired__is_still_the_last(indexed: Database) -> 
 
     with indexed.reading() as connection:
         assert read_last(connection, 100) == (2, 3)
-        assert read_last_on_topics(connection, [A], [100]) == {A: 2}
+        assert read_last_on_topics(connection, [A], [100]) == {A: (2, 3)}
 
 
 def test_read_topic_log__of_an_originator__has_expired_ones_too(

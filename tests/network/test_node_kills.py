@@ -82,7 +82,7 @@ class Log:
 
     def _add(self, row: StoredEnvelope) -> None:
         assert row.sequence_id == len(self.digests) + 1
-        assert row.originator_ns >= self.last_ns
+        assert row.originator_ns > self.last_ns
         signed = parse_originated(row.envelope)
         assert recover_originator(signed) == KEY.public_key
         assert signed.envelope.originator_id == NODE_ID

@@ -20,11 +20,17 @@ function originatorEnvelope({ unsigned_originator_envelope, transaction_hash, si
   };
 }
 
+// docs/adr/0045: the second after the block's, and a microsecond for each sequence id.
+function chainTime(timestamp, sequenceId) {
+  const microseconds = BigInt(sequenceId) % 1_000_000n;
+  return ((BigInt(timestamp) + 1n) * NANOSECONDS_PER_SECOND + microseconds * 1_000n).toString();
+}
+
 function envelopeCase({ name, event, identifier, clientEnvelope, sequenceId, timestamp, key }) {
   const payer_envelope = encode("PayerEnvelope", { unsigned_client_envelope: clientEnvelope });
   const unsigned_originator_envelope = encode("UnsignedOriginatorEnvelope", {
     originator_sequence_id: sequenceId,
-    originator_ns: (BigInt(timestamp) * NANOSECONDS_PER_SECOND).toString(),
+    originator_ns: chainTime(timestamp, sequenceId),
     payer_envelope: { unsigned_client_envelope: clientEnvelope },
   });
   const transaction_hash = testBytes(`transaction ${name}`, 32);
@@ -115,8 +121,10 @@ function cases() {
     groupMessageCase("cursor of three originators", b, "300", "1735690000", 64, manyOriginators),
     groupMessageCase("large group message", c, "70000", "1735699999", 5000, { 0: "69999" }),
     identityUpdateCase("largest sequence id", c, MAX_UINT64, "1735700000", { 0: "70000" }),
-    groupMessageCase("largest time", a, "70001", "9223372036", 32, { 0: "70000" }),
+    groupMessageCase("largest time", a, "70001", "9223372034", 32, { 0: "70000" }),
     unusualBytesCase("unusual bytes", b, "70002", "1735700001"),
+    groupMessageCase("last of a million ids", a, "999999", "1735700002", 32, { 0: "70002" }),
+    groupMessageCase("first of the next million", a, "1000000", "1735700003", 32, { 0: "999999" }),
   ];
 }
 

@@ -26,7 +26,7 @@ from benchmarks.audit.exports.shape import (
     is_quarantined,
     time_of,
 )
-from chainkit.types import HASH_LENGTH, NANOSECONDS_PER_SECOND
+from chainkit.types import HASH_LENGTH
 
 SIGNATURE_BYTES: Final = 65
 
@@ -57,10 +57,10 @@ class Batch:
 
     @property
     def originator_ns(self) -> NDArray[np.int64]:
-        """The block's time of each payload."""
-        return np.array([time_of(0)], np.int64) * NANOSECONDS_PER_SECOND + (
-            self.block_numbers * ((time_of(1) - time_of(0)) * NANOSECONDS_PER_SECOND)
-        )
+        """The time of each payload (ADR 45)."""
+        seconds = time_of(0) + self.block_numbers * (time_of(1) - time_of(0)) + 1
+        microseconds = (self.sequence_ids % 1_000_000).astype(np.int64)
+        return (seconds * 1_000_000 + microseconds) * 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ class Payload:
     originator_id: int
     sequence_id: int
     originator_ns: int
-    """Nanoseconds since 1970: the originator's clock, of the chain the block's time."""
+    """Nanoseconds since 1970: the originator's clock, of the chain by ADR 45."""
     message: bytes = field(repr=False)
     """An MLSMessage."""
     aad_hash: bytes

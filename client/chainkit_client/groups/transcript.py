@@ -31,7 +31,7 @@ class Message:
     content: bytes = field(repr=False)
     """An application's bytes; for a change of members see ``changed_installation``."""
     sent_at_ns: int
-    """Nanoseconds since 1970: the sender's clock, of a change of members the block's time."""
+    """Nanoseconds since 1970: the sender's clock, of a change of members its envelope's."""
     sender: bytes
     """32 bytes: the installation's public key."""
     sender_account: str

@@ -15,6 +15,7 @@ from chainkit.errors import MalformedAnswer, MalformedData
 from chainkit.misbehavior.judging import HeldEnvelope, HeldLog, Offence, as_held, judge_batch
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.authenticated_data import AadBinding
+from chainkit.protocol.chain_time import block_timestamp
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.types import Place
@@ -184,7 +185,9 @@ def _judged_chain(
             reading.repeated += 1
     for lower, higher in pairwise(sorted(served.values(), key=lambda each: each.place)):
         is_same_log = lower.originator_id == higher.originator_id
-        if is_same_log and lower.originator_ns > higher.originator_ns:
+        # Within a second the times may fall: ADR 45.
+        earlier, later = map(block_timestamp, (lower.originator_ns, higher.originator_ns))
+        if is_same_log and earlier > later:
             reason = f"block time goes back from {lower.sequence_id} to {higher.sequence_id}"
             reading.breaches.append(_inconsistent(server_id, reason, higher, lower))
     new = {}

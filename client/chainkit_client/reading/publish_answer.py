@@ -7,6 +7,7 @@ from typing import Final
 
 from chainkit.errors import MalformedAnswer
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.chain_time import block_timestamp
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD, depends_on_itself
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.breach import Breach
@@ -76,13 +77,17 @@ def _time_breaches(
     envelope: VerifiedEnvelope, published: Published, server_id: int, now_ns: int
 ) -> list[Breach]:
     earliest_ns, latest_ns = published.first_sent_ns - _APART_NS, now_ns + _APART_NS
-    is_ahead = envelope.originator_ns > now_ns + _AHEAD_NS
-    if earliest_ns <= envelope.originator_ns <= latest_ns and not is_ahead:
+    of_chain = envelope.transaction_hash is not None
+    time_ns = envelope.originator_ns
+    if of_chain:
+        # The clock is the chain's: the envelope's own time is up to two seconds later (ADR 45).
+        time_ns = block_timestamp(time_ns) * NANOSECONDS_PER_SECOND
+    is_ahead = time_ns > now_ns + _AHEAD_NS
+    if earliest_ns <= time_ns <= latest_ns and not is_ahead:
         return []
-    seconds = (envelope.originator_ns - now_ns) / NANOSECONDS_PER_SECOND
+    seconds = (time_ns - now_ns) / NANOSECONDS_PER_SECOND
     kind = None
     if is_ahead:
-        of_chain = envelope.transaction_hash is not None
         kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY if of_chain else Misbehavior.OUT_OF_ORDER
     reason = f"its time is {seconds:+.0f} s from this clock"
     return [Breach(server_id, kind, reason, (envelope.envelope,))]

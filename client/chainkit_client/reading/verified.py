@@ -61,7 +61,7 @@ class VerifiedEnvelope:
     sequence_id: int
     """1 to 2^63 - 1."""
     originator_ns: int
-    """Nanoseconds since 1970: the originator's clock, for the chain the block's time."""
+    """Nanoseconds since 1970: the originator's clock, for the chain by ADR 45."""
     client: ParsedClientEnvelope
     """The author's payload."""
     envelope: bytes

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chainkit.protocol.envelope import originator_ns
+from chainkit.protocol.chain_time import originator_ns
 from chainkit.protocol.served_topic import served_topic
 from chainkit_indexer.follow.signing import Outcomes, Signer
 from chainkit_indexer.types import PageRows, PlacedEvent, VerifiedPage
@@ -50,7 +50,7 @@ def submit_page(page: VerifiedPage, signer: Signer) -> PendingPage:
 def _envelope(placed: PlacedEvent, envelope: bytes) -> tuple[Any, ...]:
     event = placed.event
     topic = served_topic(event.kind, event.identifier, event.payload)
-    time = originator_ns(placed.timestamp)
+    time = originator_ns(placed.timestamp, event.sequence_id)
     # None: what the chain holds never expires.
     return (event.originator_id, event.sequence_id, time, topic, None, envelope)
 

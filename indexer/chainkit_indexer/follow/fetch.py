@@ -23,7 +23,7 @@ from chainkit.contracts.counter import parse_counter, read_counter
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import AccessRefused, InconsistentAnswer, MalformedData, RefusedRequest
 from chainkit.ethereum.bloom import bloom_mask, bloom_of, may_hold
-from chainkit.protocol.envelope import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.protocol.chain_time import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.types import BlockHeader, BlockReference, Log

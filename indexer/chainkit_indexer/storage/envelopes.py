@@ -24,7 +24,7 @@ from chainkit_indexer.storage.database import Database
 from chainkit_indexer.types import ENVELOPE_COLUMNS
 
 _COLUMNS: Final = ", ".join(f"found.{name}" for name in ENVELOPE_COLUMNS)
-_TOPIC_AND_ID: Final = "found.topic, found.sequence_id"
+_TOPIC_ID_AND_TIME: Final = "found.topic, found.sequence_id, found.originator_ns"
 _BEFORE_ALL: Final = -1
 """A time at which nothing has expired."""
 _LIVES: Final = "(found.expires_at IS NULL OR found.expires_at > ?)"
@@ -126,17 +126,18 @@ def read_highest(connection: Connection) -> dict[int, int]:
 
 def read_last_on_topics(
     connection: Connection, topics: Iterable[bytes], originator_ids: Iterable[int]
-) -> dict[bytes, int]:
-    """Return the highest sequence id of some originators on each topic, 0 where there is none.
+) -> dict[bytes, tuple[int, int]]:
+    """Return the highest sequence id of some originators on each topic, and its time.
 
-    Also of one that has expired. Up to a few hundred topics at a time.
+    The time is in nanoseconds; both are 0 where there is none. Also of one that has expired. Up to
+    a few hundred topics at a time.
     """
     asked = frozenset(topics)
     held = dict.fromkeys(originator_ids, 0)
-    last = dict.fromkeys(asked, 0)
-    found = _pairs(connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_AND_ID)
-    for topic, sequence_id in found:
-        last[topic] = max(last[topic], sequence_id)
+    last = dict.fromkeys(asked, (0, 0))
+    found = _pairs(connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_ID_AND_TIME)
+    for topic, *place in found:
+        last[topic] = max(last[topic], tuple(place))
     return last
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from chainkit.protocol.envelope import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.protocol.chain_time import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact

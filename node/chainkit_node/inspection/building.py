@@ -150,7 +150,7 @@ def _originators(
                 originator_id=each,
                 kind=kind,
                 held_id=held_id,
-                age_seconds=None if last is None else now - last[1] / NANOSECONDS_PER_SECOND,
+                age_seconds=None if last is None else _age_seconds(last[1], now),
                 highest_id=highest,
                 lag=None if highest is None else highest - held_id,
                 missing_ids=missing.ids[GapState.ASKED] + omitted,
@@ -163,6 +163,11 @@ def _originators(
             )
         )
     return tuple(found)
+
+
+def _age_seconds(time_ns: int, now: float) -> float:
+    # A new payload of the chain is up to two seconds ahead of the clock (ADR 45).
+    return max(now - time_ns / NANOSECONDS_PER_SECOND, 0.0)
 
 
 def _highest(

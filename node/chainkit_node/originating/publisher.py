@@ -26,7 +26,7 @@ from chainkit.protocol.publish_rules.judgement import (
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason, refused
 from chainkit.service.refusals import InvalidRequest, Refusal
-from chainkit.types import Cursor, TopicKind
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.freshness import ChainFreshness
@@ -115,15 +115,17 @@ class Publisher:
             now = originator.clock_ns()
             for request in requests:
                 with _refusing([request]):
+                    payloads = []
                     for each in request.publishes:
-                        view = NodeView(node_id, cursor, latest.get(each.client.topic, 0), now)
+                        chain_id, chain_ns = latest.get(each.client.topic, (0, 0))
+                        view = NodeView(node_id, cursor, chain_id, now)
                         judge_publish(each, view)
-                    payloads = [_new(each) for each in request.publishes]
+                        payloads.append(_new(each, chain_ns))
                     originator.sequencer.submit(payloads, request.answer)
 
     def _position(
         self, clients: Sequence[ParsedClientEnvelope]
-    ) -> tuple[Cursor, Mapping[bytes, int]]:
+    ) -> tuple[Cursor, Mapping[bytes, tuple[int, int]]]:
         """Look once for all envelopes, and only if the judgement of one depends on the position."""
         topics = {each.topic for each in clients if depends_on_position(each)}
         return self._originator.log.position(topics) if topics else (Cursor(), {})
@@ -158,9 +160,13 @@ def _read_one(envelope: bytes) -> PublishRequest:
     return publish
 
 
-def _new(publish: PublishRequest) -> NewEnvelope:
-    days = publish.retention_days or _RETENTION_DAYS[publish.client.kind]
-    return NewEnvelope(publish.client.topic, publish.payer_envelope, days * _DAY_SECONDS)
+def _new(publish: PublishRequest, chain_ns: int) -> NewEnvelope:
+    """Return what is numbered; ``chain_ns`` is the time of the chain's latest on the topic."""
+    client = publish.client
+    days = publish.retention_days or _RETENTION_DAYS[client.kind]
+    # A message that names an earlier commit than the latest (ADR 27) comes after both.
+    after_ns = chain_ns if client.last_seen[BLOCKCHAIN_ORIGINATOR_ID] else 0
+    return NewEnvelope(client.topic, publish.payer_envelope, days * _DAY_SECONDS, after_ns)
 
 
 def _as_refusal(error: PublishRefused) -> Refusal:

@@ -1,11 +1,15 @@
 """Gives accepted payloads their sequence ids, in one thread and one transaction for all that wait.
 
-Theory of operation. Ids are last + 1 onwards, and the time is the later of the last envelope's and
-the clock's, so neither goes back when the clock does (XIP-49 §3.2.2, §3.3.4). Where the clock went
-so far back that this time would count as future-dated, the node waits for the clock. ``last`` is
-read from the table in the same transaction that inserts: a transaction that is undone, also by
-SIGKILL, has given no id to anybody. Envelopes that were signed in such a transaction never left the
-process. Only after the commit are the stored bytes answered and published.
+Theory of operation. Ids are last + 1 onwards, and the time is the clock's, or at least a nanosecond
+after the last envelope's, so both rise when the clock does not (XIP-49 §3.2.2, §3.3.5). Where the
+clock went so far back that this time would count as future-dated, the node waits for the clock.
+``last`` is read from the table in the same transaction that inserts: a transaction that is undone,
+also by SIGKILL, has given no id to anybody. Envelopes that were signed in such a transaction never
+left the process. Only after the commit are the stored bytes answered and published.
+
+A payload that names a commit gets a later time than the commit, which is up to two seconds ahead
+of the clock (ADR 45). Several nodes follow one commit at once, and today's clients lose one of two
+messages of a group that have one time: so each node takes times that the others leave out.
 
 A commit whose own answer was lost may have stored its envelopes all the same. Their payers got an
 error; the streams get these envelopes with the next commit, before the new ones.
@@ -13,13 +17,14 @@ error; the streams get these envelopes with the next commit, before the new ones
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
 
+from chainkit.protocol.chain_time import NANOSECONDS_PER_PAYLOAD
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
@@ -37,6 +42,13 @@ from chainkit_node.types import NewEnvelope
 
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes that one transaction stores, but for those of one larger request."""
+
+_MOST_FOLLOWED_NS: Final = 60 * NANOSECONDS_PER_SECOND
+"""How far ahead of the clock a commit's time is followed: a chain whose clock is wrong must not
+make this node's envelopes count as future-dated."""
+
+_LANES: Final = 99
+"""Nodes that never give the same time after a commit: ids are multiples of 100."""
 
 Publish = Callable[[Sequence[StoredEnvelope]], None]
 """Takes what was committed, in order, on the sequencer's thread."""
@@ -124,11 +136,13 @@ class Sequencer:
             self._publish_missed(connection, node_id, last_id)
             if self._record is not None:
                 last_id = self._record.last_id(node_id, last_id)
-            now = max(last_ns, self._clock_ns())
-            _check_ahead(now - self._clock_ns())
+            now_ns = self._clock_ns()
+            times = list(_times(payloads, node_id, last_ns, now_ns))
+            _check_ahead(max(times, default=now_ns) - now_ns)
+            timed = zip(payloads, times, strict=True)
             rows = [
-                self._signed(payload, node_id, sequence_id, now)
-                for sequence_id, payload in enumerate(payloads, last_id + 1)
+                self._signed(payload, node_id, sequence_id, time_ns)
+                for sequence_id, (payload, time_ns) in enumerate(timed, last_id + 1)
             ]
             self._store.insert_envelopes(connection, rows)
         if self._record is not None:
@@ -144,16 +158,39 @@ class Sequencer:
             self._known[node_id] = last_id
 
     def _signed(
-        self, payload: NewEnvelope, node_id: int, sequence_id: int, now: int
+        self, payload: NewEnvelope, node_id: int, sequence_id: int, time_ns: int
     ) -> StoredEnvelope:
         expires_at = None
         if payload.retention_seconds is not None:
-            expires_at = now // NANOSECONDS_PER_SECOND + payload.retention_seconds
+            expires_at = time_ns // NANOSECONDS_PER_SECOND + payload.retention_seconds
         unsigned = unsigned_originated(
-            OriginatedEnvelope(node_id, sequence_id, now, payload.payer_envelope, expires_at)
+            OriginatedEnvelope(node_id, sequence_id, time_ns, payload.payer_envelope, expires_at)
         )
         envelope = sign_originated(unsigned, self._key)
-        return StoredEnvelope(node_id, sequence_id, now, payload.topic, expires_at, envelope)
+        return StoredEnvelope(node_id, sequence_id, time_ns, payload.topic, expires_at, envelope)
+
+
+def _times(
+    payloads: Iterable[NewEnvelope], node_id: int, last_ns: int, now_ns: int
+) -> Iterator[int]:
+    """Yield the time of each payload, all later than ``last_ns``, and each than the one before."""
+    for payload in payloads:
+        if now_ns < payload.after_ns <= now_ns + _MOST_FOLLOWED_NS:
+            last_ns = _own_time_after(max(last_ns, payload.after_ns), node_id)
+        else:
+            last_ns = max(last_ns + 1, now_ns)
+        yield last_ns
+
+
+def _own_time_after(time_ns: int, node_id: int) -> int:
+    """Return the next time of which the chain and other nodes make no use after a commit."""
+    within = time_ns % NANOSECONDS_PER_PAYLOAD
+    lane = 1 + node_id % _LANES
+    steps = max((within - lane) // _LANES + 1, 0)
+    found = lane + steps * _LANES
+    if found >= NANOSECONDS_PER_PAYLOAD:
+        found = NANOSECONDS_PER_PAYLOAD + lane
+    return time_ns - within + found
 
 
 def _check_ahead(nanoseconds: int) -> None:

@@ -11,15 +11,16 @@ seen other data. The conditions are:
 
 - The envelope contains the accused node's signature, over envelope and transaction hash together.
 - **proved**: the signed bytes are not the ones that every node builds from some log: another
-  originator than 0, sequence id 0, a time that no block has, a payer's signature, an unknown or
-  repeated field. No transaction excuses them.
+  originator than 0, sequence id 0, a time that no block gives to the sequence id (ADR 45), a
+  payer's signature, an unknown or repeated field. No transaction excuses them.
 - **proved**: the transaction calls one of the two payload contracts directly, and the payload and
   topic of that call are not the envelope's. The calldata fixes what a direct call emits, and the
   transaction's hash fixes the calldata: on no branch of the chain, past or future, could an honest
   node have built this envelope from this transaction.
 - **not proved**: an honest node could have served this, or the data is not enough to decide.
-    - Payload and topic are the transaction's own and only the sequence id or the time differs: a
-      reorg may have moved the transaction, and the node served it where it stood before.
+    - Payload and topic are the transaction's own and only the sequence id, or the second in which
+      it was mined, differs: a reorg may have moved the transaction, and the node served it where
+      it stood before.
     - The transaction is unknown. It may be invented, or be on a retracted branch: absence is not
       proof.
     - The transaction reached the contracts through another one (a multicall, a contract wallet).
@@ -49,6 +50,7 @@ from chainkit.evidence.emission import (
     promised_payload,
 )
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict
+from chainkit.protocol.chain_time import block_timestamp, is_of_block
 from chainkit.protocol.envelope import (
     QuarantineReason,
     ServedEnvelope,
@@ -62,7 +64,6 @@ from chainkit.signatures import address_of, keccak256
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
     HASH_LENGTH,
-    NANOSECONDS_PER_SECOND,
     BlockReference,
     Node,
     PayloadEvent,
@@ -199,11 +200,12 @@ def _impossible_form(served: ServedEnvelope) -> str | None:
         return f"the envelope names originator {served.originator_id}, and the blockchain is 0"
     if served.sequence_id == 0:
         return "the envelope has sequence id 0, and the contracts count from 1"
-    timestamp, rest = divmod(served.originator_ns, NANOSECONDS_PER_SECOND)
-    if rest or timestamp < 0:
-        return f"the envelope's time, {served.originator_ns} ns, is no block's"
+    if not is_of_block(served.originator_ns, served.sequence_id):
+        number = served.sequence_id
+        return f"no block gives payload {number} the envelope's time, {served.originator_ns} ns"
     # The kind of event does not enter the bytes: any one stands for all.
     event = message_sent(bytes(HASH_LENGTH), served.client_envelope, served.sequence_id)
+    timestamp = block_timestamp(served.originator_ns)
     if unsigned_originator_envelope(event, timestamp) != served.unsigned_originator_envelope:
         return "the signed bytes hold more than payload, sequence id and time: no node adds to them"
     return None

@@ -79,7 +79,7 @@ class ProvedMessage:
     place: Place
     """Originator and sequence id."""
     originator_ns: int
-    """Nanoseconds since 1970: the originator's clock, of the chain the block's time."""
+    """Nanoseconds since 1970: the originator's clock, of the chain by ADR 45."""
     expires_at: int | None
     """Seconds since 1970, after which nodes may remove it; None where it never expires."""
     client: ParsedClientEnvelope

@@ -4,6 +4,9 @@ No I/O, no clock. The bytes of each envelope were verified before (``read_receiv
 compared with their neighbors (XIP-49 §3.2.7). One that breaks a rule is reported, and stored all
 the same. Only a second envelope under a sequence id is not: the first one stays, and both are kept.
 
+A time counts only where it falls, as §3.2.7 says: two envelopes with one time are no evidence,
+though an originator gives each a later time than the one before (§3.3.5).
+
 A gap counts against the originator only in its own stream, and only where what is missing cannot
 have expired: it is younger than the shortest retention.
 """

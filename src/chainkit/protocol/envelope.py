@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache
-from typing import Final
 
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import MalformedEnvelope
 from chainkit.protocol import wire
+from chainkit.protocol.chain_time import originator_ns
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.served_topic import is_named
 from chainkit.signatures import (
@@ -29,13 +28,9 @@ from chainkit.signatures import (
 from chainkit.types import (
     BLOCKCHAIN_ORIGINATOR_ID,
     HASH_LENGTH,
-    NANOSECONDS_PER_SECOND,
     PayloadEvent,
     TopicKind,
 )
-
-MAXIMUM_BLOCK_TIMESTAMP: Final = (2**63 - 1) // NANOSECONDS_PER_SECOND
-"""Seconds since 1970 that ``originator_ns`` can hold: until the year 2262."""
 
 _PAYLOAD_FIELD = {
     TopicKind.GROUP_MESSAGE: "group_message",
@@ -129,37 +124,22 @@ def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[boo
     return found
 
 
-def originator_ns(block_timestamp: int) -> int:
-    """Return the envelope's time: the block's, in nanoseconds, never a local clock's (§3.2.1).
-
-    Raises MalformedEnvelope for a time that the field, an int64, cannot hold.
-    """
-    if not 0 <= block_timestamp <= MAXIMUM_BLOCK_TIMESTAMP:
-        expected = f"seconds from 0 to {MAXIMUM_BLOCK_TIMESTAMP}"
-        raise MalformedEnvelope("block time", expected, block_timestamp)
-    return block_timestamp * NANOSECONDS_PER_SECOND
-
-
 def unsigned_originator_envelope(event: PayloadEvent, block_timestamp: int) -> bytes:
     """Write a payload of the chain as UnsignedOriginatorEnvelope, in its one form (XIP-49 §3.2.1).
 
     ``block_timestamp`` is in seconds. The PayerEnvelope has no signature: the sender paid in gas.
+    Raises MalformedEnvelope for a timestamp above chain_time.MAXIMUM_BLOCK_TIMESTAMP.
     """
     payer_envelope = wire.bytes_field(wire.CLIENT_TAG, event.payload)
+    time_ns = originator_ns(block_timestamp, event.sequence_id)
     return b"".join(
         (
             wire.integer_field(wire.ORIGINATOR_TAG, event.originator_id),
             wire.integer_field(wire.SEQUENCE_TAG, event.sequence_id),
-            _time_field(block_timestamp),
+            wire.integer_field(wire.TIME_TAG, time_ns),
             wire.bytes_field(wire.PAYER_TAG, payer_envelope),
         )
     )
-
-
-# A block's payloads have one time, which takes nine bytes to write.
-@lru_cache(maxsize=64)
-def _time_field(block_timestamp: int) -> bytes:
-    return wire.integer_field(wire.TIME_TAG, originator_ns(block_timestamp))
 
 
 def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:

@@ -30,6 +30,7 @@ from support.audit.audit_exports import (
     time_of,
 )
 from support.audit.export_folders import write_folder
+from support.chain_times import chain_ns
 
 Row = dict[str, Any]
 Tables = dict[str, list[Row]]
@@ -48,7 +49,7 @@ def place_of(post: Post) -> Row:
 
 def envelope_row(post: Post, key: SigningKey) -> Row:
     return place_of(post) | {
-        "originator_ns": time_of(post.block) * 10**9,
+        "originator_ns": chain_ns(time_of(post.block), post.sequence_id),
         "topic": served_topic(post.event.kind, post.event.identifier, post.payload),
         "envelope": post.envelope(key),
     }

@@ -13,6 +13,7 @@ from typing import Any
 
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey, keccak256
+from support.chain_times import chain_ns
 from support.chains.fake_chain import FIRST_BLOCK, Block
 from support.chains.model_chain import Emission, ModelChain
 
@@ -185,7 +186,7 @@ def digest_of(each: Emission) -> bytes:
 
 
 def time_of(each: Emission) -> int:
-    return each.block.timestamp * 10**9
+    return chain_ns(each.block.timestamp, each.sequence_id)
 
 
 @cache

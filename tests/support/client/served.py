@@ -11,6 +11,7 @@ from chainkit.types import TopicKind
 from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from support import mls, publishes
+from support.chain_times import chain_ns
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 
 NODE, PEER = Originator(100), Originator(200, SigningKey(b"\4" * 32))
@@ -29,11 +30,12 @@ def of_chain(
 ) -> bytes:
     """A payload of the chain as a node serves it: by default a commit of the group."""
     payload = publishes.commit({0: sequence_id - 1}) if client is None else client
+    block_seconds = int(BEGIN_NS / SECOND_NS + seconds)
     unsigned = b"".join(
         (
             wire.integer_field(wire.ORIGINATOR_TAG, originator_id),
             wire.integer_field(wire.SEQUENCE_TAG, sequence_id),
-            wire.integer_field(wire.TIME_TAG, BEGIN_NS + int(seconds * SECOND_NS)),
+            wire.integer_field(wire.TIME_TAG, chain_ns(block_seconds, sequence_id)),
             wire.bytes_field(wire.PAYER_TAG, wire.bytes_field(wire.CLIENT_TAG, payload)),
         )
     )

@@ -41,7 +41,7 @@ class Originator:
         """
         if payload is None:
             payload = publishes.paid(publishes.group_message(seen=seen), self.node_id)
-        time_ns = BEGIN_NS + int(seconds * SECOND_NS)
+        time_ns = BEGIN_NS + round(seconds * SECOND_NS)
         stated = OriginatedEnvelope(self.node_id, sequence_id, time_ns, payload, expiry)
         return sign_originated(unsigned_originated(stated), self.key)
 

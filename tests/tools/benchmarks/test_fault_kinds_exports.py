@@ -34,6 +34,7 @@ from chainkit.protocol.envelope import (
 from chainkit.protocol.events import decode_payload_event
 from chainkit_jobs.administration.replay import replay
 from chainkit_jobs.sources import log_from_row
+from support.chain_times import chain_ns
 
 SHAPE = Shape(rows=300, nodes=3, rows_per_block=20, range_blocks=5, is_signed=True)
 LARGE = Shape(rows=4000, nodes=3, rows_per_block=20, range_blocks=50)
@@ -72,7 +73,7 @@ def test_generate__a_batch__is_what_the_library_demands_of_its_logs() -> None:
         unsigned = unsigned_originator_envelope(event, time_of(row["block_number"]))
         assert found["envelope"] == sign_originator_envelope(unsigned, row["transaction_hash"], key)
         assert found["topic"] == event.kind.topic(event.identifier)
-        assert found["originator_ns"] == time_of(row["block_number"]) * 10**9
+        assert found["originator_ns"] == chain_ns(time_of(row["block_number"]), event.sequence_id)
     assert not served
 
 

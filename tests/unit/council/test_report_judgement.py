@@ -15,6 +15,7 @@ from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
 from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, TopicKind, identity_update_created, message_sent
+from support.chain_times import chain_ns
 from support.council.fake_registry import ADDRESS, FakeRegistry, block, block_hash, hexed, node_key
 from support.endpoints.fake_endpoint import FakeProvider
 from support.payloads import commit, identity_update
@@ -377,8 +378,11 @@ UNKNOWN_FIELD = b"\x28\x01"  # field 5, a varint
     ("changes", "appended", "words"),
     [
         ({"originator_sequence_id": 0}, b"", "sequence id 0"),
-        ({"originator_ns": TIME * 10**9 + 1}, b"", "is no block's"),
-        ({"originator_ns": -5 * 10**9}, b"", "is no block's"),
+        ({"originator_ns": chain_ns(TIME, HONEST.sequence_id) + 1}, b"", "no block gives"),
+        ({"originator_ns": TIME * 10**9}, b"", "no block gives"),
+        ({"originator_sequence_id": HONEST.sequence_id + 1}, b"", "no block gives"),
+        ({"originator_ns": chain_ns(-2, HONEST.sequence_id)}, b"", "no block gives"),
+        ({"originator_ns": 2**63 - 1}, b"", "no block gives"),
         ({}, UNKNOWN_FIELD, "hold more than"),
         ({"payer_envelope": b"\x12\x00"}, b"", "hold more than"),
     ],

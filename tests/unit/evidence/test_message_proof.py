@@ -17,9 +17,10 @@ from chainkit.signatures import SigningKey, address_of
 from chainkit.types import TopicKind
 from support import publishes
 from support.audit.audit_exports import Post, base_posts, key_of, registered, time_of
+from support.chain_times import chain_ns
 from support.chains.proved_chain import PAYER, proved_chain, sent_of
 from support.message_proofs import RECORD, proof_of
-from support.originated import NOW_NS, SECOND, signed
+from support.originated import NOW_NS, signed
 
 GROUP = publishes.GROUP_ID.ljust(32, b"\0")
 POSTED_COMMIT = Post(9, 18, publishes.commit({}), group=GROUP)
@@ -61,7 +62,7 @@ def test_verify_message__of_the_chain__tells_its_block_and_who_sent_it() -> None
     proved = verify_message(COMMIT, CHAIN.hash_of(POSTED), RECORD)
 
     assert proved.place == (0, 9)
-    assert proved.originator_ns == time_of(POSTED) * SECOND
+    assert proved.originator_ns == chain_ns(time_of(POSTED), 9)
     assert proved.payer == address_of(PAYER.public_key)
     assert proved.originator is None
     assert proved.transaction_hash == CHAIN.transaction_of(9)

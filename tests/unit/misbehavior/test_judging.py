@@ -91,6 +91,17 @@ def test_judge__time_goes_back__is_stored_and_proved() -> None:
 
 
 @pytest.mark.conforms("N46")
+def test_judge__one_time_for_two_envelopes__is_no_offence() -> None:
+    log = MemoryLog()
+    same = NODE.signed(4, 3.0)
+
+    judged = taken(log, [*LOG[:3], same])
+
+    assert judged == Judged(new=judged.new)
+    assert log.envelopes()[-2:] == [LOG[2], same]
+
+
+@pytest.mark.conforms("N46")
 def test_judge__a_time_too_far_ahead__is_stored_and_proved_until_it_comes() -> None:
     log = MemoryLog()
     ahead = NODE.signed(4, 60 + 301)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -21,6 +22,7 @@ from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.originating.freshness import STALE_SECONDS, ChainFreshness
 from chainkit_node.originating.publisher import Conflict, Originator, Publisher
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.types import Selection
 from support import mls, publishes
 from support.chains.fake_chain import FakeChain, Post
 from support.indexer.fake_node import KEY, FakeNode
@@ -55,13 +57,13 @@ class Node:
         self.indexer = FakeNode(self.chain, path)
         self.log = EnvelopeLog(self.indexer.store)
         self.freshness = ChainFreshness(self.clock)
-        now_ns = mls.SECONDS * 10**9
+        self.now_ns = mls.SECONDS * 10**9
         self.sequencer = Sequencer(
-            self.indexer.store, lambda: number, KEY, lambda: now_ns, lambda rows: None
+            self.indexer.store, lambda: number, KEY, lambda: self.now_ns, lambda rows: None
         )
         registered = Registered(number)
         originator = Originator(
-            self.log, self.sequencer, registered, self.freshness, lambda: now_ns
+            self.log, self.sequencer, registered, self.freshness, lambda: self.now_ns
         )
         self.publisher = Publisher(originator)
 
@@ -136,6 +138,28 @@ def test_accept__commit_on_the_chain__must_be_named_by_messages_of_its_group(nod
     assert node.publish(message) == 1
 
 
+def test_accept__message_that_names_a_commit__is_between_it_and_the_next_of_its_second(
+    node: Node,
+) -> None:
+    identifier = GROUP.named_identifier
+    topic = TopicKind.GROUP_MESSAGE.topic(identifier)
+    node.chain.mine([replace(GROUP, times=2)])
+    node.step()
+    first, second = node.log.page(Selection(topics=frozenset([topic])), 10, 10**6).rows
+    node.now_ns = node.chain.head.timestamp * 10**9
+    before = publishes.group_message(identifier=b"o" * 16, target=NODE_ID)
+    named = [
+        publishes.group_message(identifier=identifier, seen={0: each}, target=target)
+        for each, target in ((second.sequence_id, NODE_ID), (first.sequence_id, 0))
+    ]
+
+    answers = node.publisher.accept([publishes.paid(each, NODE_ID) for each in (before, *named)])
+
+    times = [parse_originated(each).envelope.originator_ns for each in answers.result(60)]
+    assert times[0] < first.originator_ns < second.originator_ns < times[1] < times[2]
+    assert times[2] < second.originator_ns + 1_000
+
+
 @pytest.mark.conforms("N19")
 def test_accept__one_of_several_is_refused__stores_none(node: Node) -> None:
     node.step()
@@ -145,7 +169,7 @@ def test_accept__one_of_several_is_refused__stores_none(node: Node) -> None:
 
     topic = TopicKind.WELCOME.topic(publishes.INSTALLATION_KEY)
     _, latest = node.log.position([topic])
-    assert latest == {topic: 0}
+    assert latest == {topic: (0, 0)}
     assert node.publish(publishes.welcome()) == 1
     cursor, _ = node.log.position([topic])
     assert cursor[NODE_ID] == 1

@@ -11,6 +11,8 @@ from typing import Any
 
 import grpc
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sqlalchemy import select
 
 from chainkit.errors import StoreUnavailable
@@ -22,7 +24,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_node.group_thread import MOST_WAITING
-from chainkit_node.originating.sequencer import ClockBehind, Sequencer
+from chainkit_node.originating.sequencer import ClockBehind, Sequencer, _times
 from chainkit_node.types import NewEnvelope
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
@@ -46,8 +48,9 @@ class Clock:
 class Node:
     """A sequencer on a database, and what it published."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, node_id: int = NODE_ID) -> None:
         self.path = path
+        self.node_id = node_id
         self.clock = Clock()
         self.published: list[StoredEnvelope] = []
         self.start()
@@ -55,15 +58,18 @@ class Node:
     def start(self) -> None:
         self.store: Store = open_store(self.path, IDENTITY)
         self.sequencer = Sequencer(
-            self.store, lambda: NODE_ID, KEY, self.clock, self.published.extend
+            self.store, lambda: self.node_id, KEY, self.clock, self.published.extend
         )
 
     def stop(self) -> None:
         self.sequencer.close()
         self.store.close()
 
-    def publish(self, *names: str, retention: int | None = None) -> Sequence[bytes]:
-        return self.sequencer.submit(new(*names, retention=retention)).result(60)
+    def publish(
+        self, *names: str, retention: int | None = None, after_ns: int = 0
+    ) -> Sequence[bytes]:
+        payloads = new(*names, retention=retention, after_ns=after_ns)
+        return self.sequencer.submit(payloads).result(60)
 
     def rows(self) -> list[StoredEnvelope]:
         with self.store.reading() as connection:
@@ -71,8 +77,12 @@ class Node:
             return [StoredEnvelope._make(row) for row in connection.execute(query)]
 
 
-def new(*names: str, retention: int | None = None) -> list[NewEnvelope]:
-    return [NewEnvelope(TOPIC, name.encode(), retention) for name in names]
+def new(*names: str, retention: int | None = None, after_ns: int = 0) -> list[NewEnvelope]:
+    return [NewEnvelope(TOPIC, name.encode(), retention, after_ns) for name in names]
+
+
+def times(node: Node, start_ns: int) -> list[int]:
+    return [row.originator_ns - start_ns for row in node.rows()]
 
 
 @pytest.fixture
@@ -115,7 +125,17 @@ def test_submit__many_at_once_and_restarts__gives_every_id_once_and_keeps_the_or
 
 
 @pytest.mark.conforms("N8")
-def test_submit__clock_goes_back_and_on__times_never_fall(node: Node) -> None:
+def test_submit__several_in_one_commit__each_is_later_than_the_one_before(node: Node) -> None:
+    start = node.clock.now
+    node.publish("a", "b", "c")
+    node.clock.now += 1
+    node.publish("d", "e")
+
+    assert times(node, start) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.conforms("N8")
+def test_submit__clock_goes_back_and_on__times_rise_by_a_nanosecond(node: Node) -> None:
     start = node.clock.now
     for change in (0, 5, -1000, 3, 10):
         node.clock.now = start + change
@@ -125,8 +145,7 @@ def test_submit__clock_goes_back_and_on__times_never_fall(node: Node) -> None:
     node.clock.now = start - 7
     node.publish("b")
 
-    times = [row.originator_ns - start for row in node.rows()]
-    assert times == [0, 5, 5, 5, 10, 10]
+    assert times(node, start) == [0, 5, 6, 7, 10, 11]
 
 
 @pytest.mark.conforms("N8")
@@ -137,15 +156,89 @@ def test_submit__clock_more_than_5_minutes_behind__refuses_until_it_has_caught_u
     node.publish("a")
     node.stop()
     node.start()
-    node.clock.now = start - 5 * 60 * 10**9 - 1
+    node.clock.now = start - 5 * 60 * 10**9
     with pytest.raises(ClockBehind, match="at most 300 s behind the last envelope's time") as error:
         node.publish("too early")
     assert error.value.code is grpc.StatusCode.UNAVAILABLE
     node.clock.now += 1
     node.publish("b")
 
-    assert [row.originator_ns - start for row in node.rows()] == [0, 0]
+    assert times(node, start) == [0, 1]
     assert [row.sequence_id for row in node.rows()] == [1, 2]
+
+
+def test_submit__more_at_once_than_the_clock_allows__refuses_all(node: Node) -> None:
+    start = node.clock.now
+    node.publish("a")
+    node.clock.now = start - 5 * 60 * 10**9 + 2
+    with pytest.raises(ClockBehind):
+        node.publish("b", "c", "d")
+    node.publish("e", "f")
+
+    assert times(node, start) == [0, 1, 2]
+
+
+def test_submit__names_a_commit_ahead_of_the_clock__is_later_than_the_commit(node: Node) -> None:
+    start = node.clock.now
+    commit_ns = start + 1_500_000_000
+    node.publish("before")
+    node.publish("a", "b", after_ns=commit_ns)
+    node.publish("of another group")
+    node.clock.now = commit_ns
+    node.publish("c", after_ns=commit_ns)
+    node.clock.now += 10**9
+    node.publish("d", after_ns=commit_ns)
+
+    before, a, b, other, c, d = times(node, commit_ns)
+    assert before == start - commit_ns
+    # Before the next commit of the same second, which comes a microsecond later.
+    assert 0 < a < b < other < c < 1_000
+    assert d == 10**9
+
+
+def test_submit__commit_far_ahead_of_the_clock__is_not_followed(node: Node) -> None:
+    start = node.clock.now
+    node.publish("a", after_ns=start + 60 * 10**9 + 1)
+    node.publish("b", after_ns=start + 60 * 10**9)
+
+    not_followed, followed = times(node, start)
+    assert not_followed == 0
+    assert 60 * 10**9 < followed < 60 * 10**9 + 1_000
+
+
+def test_submit__nodes_that_follow_one_commit__give_no_time_twice(tmp_path: Path) -> None:
+    commit_ns = Clock().now + 10**9
+    given: list[int] = []
+    for node_id in (100, 200, 300, 1_000, 9_900):
+        made = Node(tmp_path / f"{node_id}.db", node_id)
+        made.publish(*map(str, range(50)), after_ns=commit_ns)
+        own = times(made, commit_ns)
+        assert own == sorted(set(own))
+        given += own
+        made.stop()
+
+    assert len(set(given)) == len(given)
+    assert all(each > 0 and each % 1_000 for each in given), "the chain's are whole microseconds"
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 3_000), min_size=1, max_size=4), min_size=1, max_size=6),
+    st.lists(st.integers(-2_000, 2_000), min_size=6, max_size=6),
+    st.integers(1, 10**6),
+)
+def test_times__any_clock_and_any_commits__rise_and_are_later_than_each_commit(
+    commits: list[list[int]], clocks: list[int], node_id: int
+) -> None:
+    last_ns = 0
+    for named, clock in zip(commits, clocks, strict=False):
+        now_ns = 10**9 + clock
+        payloads = [NewEnvelope(TOPIC, b"", None, 10**9 + each) for each in named]
+        for payload, found in zip(
+            payloads, _times(payloads, node_id, last_ns, now_ns), strict=True
+        ):
+            assert found > max(last_ns, payload.after_ns - 1)
+            assert found >= now_ns
+            last_ns = found
 
 
 def test_submit__retention__expires_counted_from_the_envelope_s_own_time(node: Node) -> None:

@@ -22,6 +22,7 @@ from chainkit.protocol.proto import (
     node_api_pb2,
     payer_api_pb2,
 )
+from support.chain_times import chain_ns
 from support.project import ROOT
 
 # Fields above XIP-49's numbers are those of XMTP's public schema, at the numbers it gives them.
@@ -252,7 +253,7 @@ def test_build__fields_of_the_event__gives_the_vectors_bytes(case: dict[str, Any
     unsigned = envelopes_pb2.UnsignedOriginatorEnvelope(
         originator_node_id=0,
         originator_sequence_id=int(case["sequence_id"]),
-        originator_ns=int(case["block_timestamp"]) * 10**9,
+        originator_ns=chain_ns(int(case["block_timestamp"]), int(case["sequence_id"])),
         payer_envelope=payer.SerializeToString(),
     )
     signature = identity_associations_pb2.RecoverableEcdsaSignature(

@@ -16,13 +16,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.errors import MalformedEnvelope
 from chainkit.exports import tables
+from chainkit.protocol.chain_time import block_timestamp
 from chainkit.protocol.envelope import (
     blockchain_proof_digest,
     parse_originator_envelope,
     unsigned_originator_envelope,
 )
 from chainkit.protocol.served_topic import named_topic
-from chainkit.types import NANOSECONDS_PER_SECOND, message_sent
+from chainkit.types import message_sent
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide
@@ -118,8 +119,7 @@ def read_row(row: dict[str, Any]) -> dict[str, Any] | None:
     try:
         served = parse_originator_envelope(row.pop("envelope"))
         event = message_sent(b"", served.client_envelope, served.sequence_id, served.originator_id)
-        seconds = served.originator_ns // NANOSECONDS_PER_SECOND
-        unsigned = unsigned_originator_envelope(event, seconds)
+        unsigned = unsigned_originator_envelope(event, block_timestamp(served.originator_ns))
     except MalformedEnvelope:
         return None
     if unsigned != served.unsigned_originator_envelope:

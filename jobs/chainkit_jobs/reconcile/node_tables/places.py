@@ -10,8 +10,9 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from chainkit.protocol.chain_time import MAXIMUM_BLOCK_TIMESTAMP, chain_time
 from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
-from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, NANOSECONDS_PER_SECOND, TopicKind
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, TopicKind
 from chainkit_jobs.reconcile.expected import PayloadContracts
 from chainkit_jobs.reconcile.node_tables.topics import served_topic
 
@@ -54,7 +55,7 @@ def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContrac
     times = blocks.select(
         sf.col("number").alias("block_number"),
         sf.col("hash").alias("block_hash"),
-        sf.try_multiply(sf.col("timestamp"), sf.lit(NANOSECONDS_PER_SECOND)).alias("originator_ns"),
+        "timestamp",
     )
     payload = sf.substring("data", sf.lit(4 * _WORD + 1), _number(3).cast("int"))
     posted_topic = sf.concat("kind", sf.substring("data", 1, _WORD))
@@ -73,8 +74,16 @@ def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContrac
             sf.sha2(payload, 256).alias("payload_sha256"),
         )
         .join(times, ["block_number", "block_hash"], "inner")
+        .withColumn("originator_ns", _originator_ns())
         .select(*PLACE, "posted_topic", "payload_sha256")
     )
+
+
+def _originator_ns() -> Column:
+    """Return the times of payloads; null for a block's timestamp that no envelope can hold."""
+    timestamp, sequence_id = sf.col("timestamp"), sf.col("sequence_id")
+    is_held = timestamp.between(0, MAXIMUM_BLOCK_TIMESTAMP)
+    return sf.when(is_held, chain_time(timestamp, sequence_id).cast("long"))
 
 
 def _number(word: int) -> Column:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from chainkit.protocol.envelope import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.protocol.chain_time import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.types import HASH_LENGTH, TopicKind
 from chainkit_jobs.reconcile.expected import PayloadContracts, decode_row

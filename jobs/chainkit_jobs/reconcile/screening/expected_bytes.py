@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from chainkit.protocol import wire
-from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit.protocol.chain_time import chain_time
 
 Bytes2D = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
@@ -46,10 +46,10 @@ def expected_bytes(
     """Return what every honest node serves for some payloads of originator 0.
 
     All have one row per payload: sequence ids above 0, times in seconds above 0 and no later than
-    protocol.envelope.MAXIMUM_BLOCK_TIMESTAMP, payloads that are not empty, hashes of shape (n, 32).
+    chain_time.MAXIMUM_BLOCK_TIMESTAMP, payloads that are not empty, hashes of shape (n, 32).
     """
     sizes = _lengths(payloads)
-    nanoseconds = block_timestamps.astype(np.uint64) * np.uint64(NANOSECONDS_PER_SECOND)
+    nanoseconds = chain_time(block_timestamps.astype(np.uint64), sequence_ids)
     client_length = _varints(sizes.astype(np.uint64))
     payer_sizes = sizes + client_length.sizes + 1
     inner = _joined(

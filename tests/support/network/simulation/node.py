@@ -270,7 +270,7 @@ class SimulatedNode:
         self.own_log.check()
         last = self.log(self.node_id).last()
         sequence_id = last.sequence_id + 1 if last else 1
-        now_ns = max(last.originator_ns if last else 0, self.now_ns())
+        now_ns = max(last.originator_ns + 1 if last else 0, self.now_ns())
         seconds = (now_ns - BEGIN_NS) / SECOND_NS
         envelope = signed(self.signs, self.liar, sequence_id, seconds, self._seen())
         self.log(self.node_id).store(self.signs.received(envelope))

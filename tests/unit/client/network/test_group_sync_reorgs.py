@@ -209,7 +209,7 @@ def test_sync__the_chain_changes_within_a_round__what_is_gone_is_taken_back_at_o
     stage.session.mine(3, 1)
     stage.session.mine(4, 2, seconds=1)
     stage.round()
-    other = commit(3, seconds=0.5)
+    other = commit(3, seconds=1)
     later = [commit(4, seconds=1, server=each) for each in (NODE, PEER)]
     stage.session.one.hold(other)
 

@@ -243,10 +243,26 @@ def test_read__block_time_goes_back__is_claimed(times: tuple[int, int]) -> None:
     assert weight(reading.breaches[0]) is Weight.CLAIMED
 
 
+def test_read__ids_of_the_chain_reach_a_million_within_a_second__is_no_lie() -> None:
+    reading = read([of_chain(999_999, 1), of_chain(1_000_000, 1)])
+
+    earlier, later = reading.accepted
+    assert earlier.originator_ns > later.originator_ns
+    assert (reading.breaches, reading.refused) == ([], [])
+
+
+def test_read__one_time_for_two_envelopes__is_no_breach() -> None:
+    reading = read([NODE.signed(1, 9), NODE.signed(2, 9)])
+
+    assert (len(reading.accepted), reading.breaches) == (2, [])
+
+
 def test_read__two_payloads_under_one_id_of_the_chain__the_node_vouched_for_both() -> None:
     reading = read([of_chain(1, 1), of_chain(1, 2)])
 
-    assert [each.originator_ns - publishes_ns() for each in reading.accepted] == [SECOND_NS]
+    assert [each.originator_ns - publishes_ns() for each in reading.accepted] == [
+        2 * SECOND_NS + 1_000
+    ]
     assert kinds(reading) == [(100, Misbehavior.BLOCKCHAIN_INCONSISTENCY)]
 
 

@@ -113,6 +113,14 @@ def test_answer__same_bytes_sent_again__may_have_the_time_of_the_first() -> None
 
 
 @pytest.mark.conforms("C3")
+def test_answer__block_five_minutes_ahead__is_no_breach() -> None:
+    commit = publishes.commit()
+    answer = answered(of_chain(999_999, NOW_SECONDS + 5 * MINUTE, commit), commit)
+
+    assert (answer.envelope is None, answer.breaches) == (False, ())
+
+
+@pytest.mark.conforms("C3")
 def test_answer__block_time_ahead__is_for_the_chain_to_decide() -> None:
     commit = publishes.commit()
     [breach] = answered(of_chain(1, NOW_SECONDS + 6 * MINUTE, commit), commit).breaches

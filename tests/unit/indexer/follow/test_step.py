@@ -13,6 +13,7 @@ from chainkit_indexer.follow import step as step_module
 from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.storage import schema
 from chainkit_indexer.types import Advanced, Idle, PageRows, RolledBack
+from support.chain_times import chain_ns
 from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed, update
 from support.indexer.fake_node import KEY, FakeNode
 
@@ -65,7 +66,8 @@ def test_step__payloads_of_both_contracts__signs_what_the_chain_holds(node: Fake
         assert served.client_envelope == post.payload
         assert served.transaction_hash == row["transaction_hash"] == post.transaction_hash
         assert served.sequence_id == row["sequence_id"]
-        assert served.originator_ns == row["originator_ns"] == block.timestamp * 10**9
+        assert served.originator_ns == row["originator_ns"]
+        assert served.originator_ns == chain_ns(block.timestamp, served.sequence_id)
         assert recover_node_key(served) == KEY.public_key
 
 

@@ -14,6 +14,7 @@ from chainkit_jobs.reconcile.node_tables import columns
 from chainkit_jobs.reconcile.node_tables.reading import missing_tables, table_problem
 from support.audit.audit_exports import GROUP, Post, base_posts, key_of, rewrite_table, time_of
 from support.audit.node_tables import envelope_row, honest_tables, write_tables
+from support.chain_times import chain_ns
 from support.payloads import commit
 
 KEY = key_of(100)
@@ -29,7 +30,7 @@ def test_read_row__envelope__is_replaced_by_what_its_bytes_say() -> None:
         "said_log_index": 7,
         "originator_id": 0,
         "sequence_id": Decimal(5),
-        "own_ns": time_of(10) * 10**9,
+        "own_ns": chain_ns(time_of(10), 5),
         "own_transaction": POST.transaction_hash,
         "own_payload": hashlib.sha256(POST.payload).hexdigest(),
         "own_topic": b"\0" + GROUP,
@@ -48,18 +49,26 @@ def signed(**fields: Any) -> bytes:
     "envelope",
     [
         b"\xff",
-        signed(originator_ns=1),
-        signed(originator_ns=-(10**9)),
+        signed(originator_ns=chain_ns(time_of(10), 5) + 1),
+        signed(originator_ns=time_of(10) * 10**9),
+        signed(originator_sequence_id=6),
+        signed(originator_ns=chain_ns(-2, 5)),
+        signed(originator_ns=2**63 - 1),
         sign_originator_envelope(POST.unsigned + b"\x28\x01", POST.transaction_hash, KEY),
     ],
-    ids=["no envelope", "no whole second", "before 1970", "an unknown field"],
+    ids=[
+        *("no envelope", "a nanosecond later", "a whole second", "the time of another id"),
+        *("before 1970", "the latest time", "an unknown field"),
+    ],
 )
 def test_read_row__bytes_that_no_chain_demands__are_left_out(envelope: bytes) -> None:
     assert said(envelope) is None
 
 
 def test_read_row__another_originator_and_sequence__is_what_the_bytes_say() -> None:
-    row = said(signed(originator_node_id=7, originator_sequence_id=2**64 - 1))
+    time_ns = chain_ns(time_of(10), 2**64 - 1)
+    changes = {"originator_sequence_id": 2**64 - 1, "originator_ns": time_ns}
+    row = said(signed(originator_node_id=7, **changes))
 
     assert row is not None
     assert (row["originator_id"], row["sequence_id"]) == (7, Decimal(2**64 - 1))

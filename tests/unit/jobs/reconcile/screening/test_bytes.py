@@ -5,11 +5,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.protocol.envelope import (
-    MAXIMUM_BLOCK_TIMESTAMP,
-    originator_envelope,
-    unsigned_originator_envelope,
-)
+from chainkit.protocol.chain_time import MAXIMUM_BLOCK_TIMESTAMP
+from chainkit.protocol.envelope import originator_envelope, unsigned_originator_envelope
 from chainkit.types import message_sent
 from chainkit_jobs.reconcile.screening.expected_bytes import expected_bytes, matrix, pieces, slices
 

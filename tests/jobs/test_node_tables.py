@@ -23,10 +23,11 @@ from chainkit_jobs.reconcile.finding_rows import COLUMNS
 from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
 from chainkit_jobs.reconcile.node_tables.rows import listed
 from chainkit_jobs.sources import Export, read_blocks, read_export, read_logs
-from support.audit.audit_exports import key_of, registered, renew_digest, write_chain
+from support.audit.audit_exports import key_of, registered, renew_digest, time_of, write_chain
 from support.audit.node_table_cases import CASES, COUNTER, ELSEWHERE, IDS, POSTS, at, chain_posts
 from support.audit.node_tables import envelope_row, honest_tables, registry_rows, write_tables
 from support.audit.scopes import scope_of
+from support.chain_times import chain_ns
 
 
 @dataclass(frozen=True)
@@ -134,8 +135,12 @@ def test_finding__column__names_it_and_both_values_and_the_chains_log(scene: Sce
     assert scene.one("wrong columns", 11)["detail"].startswith("topic: expected 0x000101")
     short = scene.one("wrong topics of a short group id", 23)["detail"]
     assert short == f"topic: expected 0x00{'05' * 16}, got 0x00{'05' * 16}{'00' * 16}"
-    exchanged = "sequence_id: expected 12, got 13; log_index: expected 1012, got 1013"
-    assert scene.one("wrong columns", 12)["detail"] == exchanged
+    assert scene.one("wrong columns", 12)["detail"].split("; ") == [
+        "sequence_id: expected 12, got 13",
+        "log_index: expected 1012, got 1013",
+        f"originator_ns: expected {chain_ns(time_of(POSTS[12].block), 12)},"
+        f" got {chain_ns(time_of(POSTS[13].block), 13)}",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import { clientEnvelopeVectors } from "./client_envelopes.mjs";
 import { contractVectors } from "./contracts.mjs";
 import { envelopeVectors } from "./envelopes.mjs";
 import { eventVectors } from "./events.mjs";
+import { keystoreVectors } from "./keystores.mjs";
 import { misbehaviorReportVectors } from "./misbehavior_reports.mjs";
 import { originatedEnvelopeVectors } from "./originated_envelopes.mjs";
 import { proposalVectors } from "./proposals.mjs";
@@ -25,6 +26,7 @@ const FILES = {
   "contracts.json": contractVectors,
   "envelopes.json": envelopeVectors,
   "events.json": eventVectors,
+  "keystores.json": keystoreVectors,
   "misbehavior_reports.json": misbehaviorReportVectors,
   "originated_envelopes.json": originatedEnvelopeVectors,
   "proposals.json": proposalVectors,

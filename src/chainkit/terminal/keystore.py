@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
-import re
 import secrets
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 from eth_account import Account
 
-from chainkit.documents.fields import read_json
-from chainkit.documents.files import unreadable
-from chainkit.errors import ConfigurationError
-from chainkit.signatures import SigningKey
+from chainkit.documents.fields import parse_json
+from chainkit.documents.files import read_regular, unreadable
+from chainkit.errors import ConfigurationError, InvalidSignature
+from chainkit.signatures import SigningKey, address_of
+from chainkit.terminal.keystore_form import address_in, read_form
 
-_FOREIGN_KEYSTORE: Final = (
-    *(ValueError, TypeError, KeyError, AttributeError, AssertionError, NotImplementedError),
-    *(ArithmeticError, MemoryError),
-)
-"""Errors that decrypting raises for numbers and texts which no keystore holds."""
-
-_HEX: Final = re.compile("(?:[0-9a-fA-F]{2}){16,}")
-_KEY_LENGTH: Final = 32
-_MOST_WORK: Final = 2**24
-"""The largest parameter of a derivation that some program writes, and many times more."""
+_COUNTER_DIGITS: Final = 32
+_LARGEST_FILE: Final = 2**16
+"""Bytes of a keystore, of which programs write some hundreds."""
 
 
 def load_secret(
@@ -44,12 +37,12 @@ def load_secret(
         password = read_password(password_path)
     else:
         password = _password_from(password_descriptor)
-    return _decrypted(keystore_path, keystore, password)
+    return _decrypted(f"keystore {keystore_path}", keystore, password)
 
 
 def open_keystore(path: Path, password: str) -> SigningKey:
     """Decrypt a keystore with a password that is known already; errors are ``load_secret``'s."""
-    return SigningKey(_decrypted(path, _read_keystore(path), password))
+    return SigningKey(_decrypted(f"keystore {path}", _read_keystore(path), password))
 
 
 def write_keystore(path: Path, secret: bytes, password: str) -> None:
@@ -58,7 +51,11 @@ def write_keystore(path: Path, secret: bytes, password: str) -> None:
     It appears whole or not at all, and never in the place of another file. Raises
     ConfigurationError where there is one, or it cannot be written.
     """
-    content = json.dumps(Account.encrypt(secret, password)) + "\n"
+    keystore = Account.encrypt(secret, password)
+    # eth-keyfile leaves out leading zeros, without which other programs refuse the file.
+    parameters = keystore["crypto"]["cipherparams"]
+    parameters["iv"] = parameters["iv"].zfill(_COUNTER_DIGITS)
+    content = json.dumps(keystore) + "\n"
     subject = f"keystore {path}"
     partial = path.with_name(f".{secrets.token_hex(16)}.partial")
     try:
@@ -79,15 +76,22 @@ def write_keystore(path: Path, secret: bytes, password: str) -> None:
         raise ConfigurationError(subject, "a file that can be written", error.strerror) from error
 
 
-def _decrypted(keystore_path: Path, keystore: dict[str, Any], password: str) -> bytes:
+def _decrypted(subject: str, keystore: dict[str, Any], password: str) -> bytes:
+    address = address_in(keystore, subject)
+    # `from None`: nothing of the password or of the key belongs into a traceback.
     try:
-        return bytes(Account.decrypt(keystore, password))
-    except _FOREIGN_KEYSTORE:
-        # `from None`: nothing of the password or of the key belongs into a traceback.
-        subject = f"keystore {keystore_path}"
-        if _has_form(keystore):
-            raise ConfigurationError(subject, "its password", "another password") from None
-        raise ConfigurationError(subject, "a keystore v3", "another format") from None
+        secret = bytes(Account.decrypt(keystore, password))
+        found = address_of(SigningKey(secret).public_key)
+    except InvalidSignature:
+        raise ConfigurationError(subject, "a key of secp256k1", "another number") from None
+    except ValueError:
+        raise ConfigurationError(subject, "its password", "another password") from None
+    except MemoryError:
+        raise ConfigurationError(subject, "memory for its scrypt", "too little") from None
+    if address not in (None, found.lower()):
+        expected = f"the key of {address}, as its address says"
+        raise ConfigurationError(subject, expected, f"the key of {found.lower()}", "address")
+    return secret
 
 
 def load_signing_key(keystore_path: Path, password_path: Path | None) -> SigningKey:
@@ -96,33 +100,14 @@ def load_signing_key(keystore_path: Path, password_path: Path | None) -> Signing
 
 
 def _read_keystore(path: Path) -> dict[str, Any]:
-    content = read_json(path, f"keystore {path}")
-    if not isinstance(content, dict):
-        raise ConfigurationError(f"keystore {path}", "an object", type(content).__name__)
-    return content
+    subject = f"keystore {path}"
+    content = parse_json(_unmarked(read_regular(path, subject, _LARGEST_FILE)), subject)
+    return read_form(content, subject)
 
 
-def _has_form(keystore: Mapping[str, Any]) -> bool:
-    """Tell whether a keystore is one that programs write: then it is the password that is wrong."""
-    crypto = keystore.get("crypto")
-    if keystore.get("version") != 3 or not isinstance(crypto, dict):
-        return False
-    parameters = crypto.get("kdfparams")
-    if not isinstance(parameters, dict):
-        return False
-    match crypto.get("kdf"):
-        case "scrypt":
-            numbers = tuple(parameters.get(name) for name in ("n", "r", "p"))
-        case "pbkdf2" if parameters.get("prf") == "hmac-sha256":
-            numbers = (parameters.get("c"),)
-        case _:
-            return False
-    texts = (crypto.get("ciphertext"), crypto.get("mac"), parameters.get("salt"))
-    return (
-        parameters.get("dklen") == _KEY_LENGTH
-        and all(isinstance(text, str) and _HEX.fullmatch(text) for text in texts)
-        and all(isinstance(number, int) and 0 < number <= _MOST_WORK for number in numbers)
-    )
+def _unmarked(data: bytes) -> bytes:
+    """Return a file's bytes without the byte order mark that some editors set before UTF-8."""
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def _has_terminal() -> bool:
@@ -147,14 +132,13 @@ def read_password(path: Path | None, confirm: bool = False) -> str:
             "Password", hide_input=True, confirmation_prompt=confirm, err=True
         )
         return typed
+    subject = f"password file {path}"
     try:
-        password = path.read_text().rstrip("\r\n")
+        password = _password(path.read_bytes(), subject)
     except OSError as error:
-        raise unreadable(ConfigurationError, f"password file {path}", error) from error
-    except UnicodeDecodeError:
-        raise ConfigurationError(f"password file {path}", "UTF-8 text", "other bytes") from None
+        raise unreadable(ConfigurationError, subject, error) from error
     if confirm and not password:
-        raise ConfigurationError(f"password file {path}", "a password", "an empty file")
+        raise ConfigurationError(subject, "a password", "an empty file")
     return password
 
 
@@ -162,9 +146,14 @@ def _password_from(descriptor: int) -> str:
     subject = f"--password-fd {descriptor}"
     try:
         with os.fdopen(descriptor, "rb") as file:
-            return file.read().decode().rstrip("\r\n")
+            return _password(file.read(), subject)
     except OSError as error:
         expected = "a descriptor open for reading"
         raise ConfigurationError(subject, expected, error.strerror) from error
+
+
+def _password(data: bytes, subject: str) -> str:
+    try:
+        return _unmarked(data).decode().rstrip("\r\n")
     except UnicodeDecodeError:
         raise ConfigurationError(subject, "UTF-8 text", "other bytes") from None

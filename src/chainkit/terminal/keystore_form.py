@@ -37,7 +37,7 @@ def read_form(content: Any, subject: str) -> dict[str, Any]:
     Raises ConfigurationError about ``subject`` that names the field which is none of a keystore
     v3, or asks for more than MOST_MEMORY or for minutes of work.
     """
-    lowered = _lowered(content, subject)
+    lowered: dict[str, Any] = _lowered(content, subject)
     keystore = Fields(lowered, subject)
     _check_version(keystore, subject)
     crypto = keystore.inner("crypto")

@@ -33,6 +33,7 @@ from chainkit.exports import (
 )
 from chainkit.terminal.bar import progress_bar
 from chainkit.types import Log
+from chainkit_jobs.spark_paths import spark_paths
 
 RAW_ENVELOPES: Final = pa.schema(
     [("sequence_id", tables.UINT64), pa.field("envelope", pa.binary(), nullable=False)]
@@ -220,7 +221,7 @@ def log_from_row(row: Mapping[str, Any]) -> Log:
 def _read(
     spark: SparkSession, export: Export, table: str, schema: pa.Schema, *hidden: str
 ) -> DataFrame:
-    paths = [str(path) for path in table_paths(export, table, schema)]
+    paths = spark_paths(spark, table_paths(export, table, schema))
     frame = spark.read.schema(from_arrow_schema(schema)).parquet(*paths)
     return frame.select(*schema.names, *hidden)
 

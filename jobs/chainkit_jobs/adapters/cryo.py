@@ -37,6 +37,7 @@ from chainkit_jobs.adapters.cells import (
     whole_number,
 )
 from chainkit_jobs.adapters.cryo_files import COLUMNS, common_types, list_files, spark_schema
+from chainkit_jobs.spark_paths import spark_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Cryo:
             paths = [directory / file.name for file in files if file.table == dataset]
             types = common_types(paths, dataset)
             is_hex[dataset] = types["block_hash"] == pa.large_string()
-            frame = spark.read.schema(spark_schema(types)).parquet(*map(str, paths))
+            frame = spark.read.schema(spark_schema(types)).parquet(*spark_paths(spark, paths))
             # Hidden columns do not outlive a select.
             frames[dataset] = frame.select("*", relative_path(directory).alias("file"))
         transactions = frames["transactions"]

@@ -28,6 +28,7 @@ from chainkit.errors import MalformedData, StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.cells import relative_path
 from chainkit_jobs.adapters.etl_layout import CORRUPT, FILE, Kind, SourceColumn
+from chainkit_jobs.spark_paths import spark_paths
 
 _LARGEST_LINE: Final = 2**31 - 1
 """Characters of a CSV field that Python's reader takes: calldata is long."""
@@ -86,7 +87,7 @@ class Family:
         header: Sequence[str],
         paths: Sequence[Path],
     ) -> DataFrame:
-        wanted, places = self.columns[table], [str(path) for path in paths]
+        wanted, places = self.columns[table], spark_paths(spark, paths)
         if ending == ".parquet":
             schema = self._parquet_schema(paths, table)
             frame = spark.read.schema(schema).parquet(*places)

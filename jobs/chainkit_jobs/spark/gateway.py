@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from threading import Thread
 from typing import Any, BinaryIO, Final
 
 from pyspark import SparkConf
 from pyspark.java_gateway import launch_gateway
+
+from chainkit_jobs.spark_paths import java_environment
 
 INCUBATOR_WARNING: Final = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
 """Spark adds the module to each Java that it starts; no option of either hides the warning."""
@@ -26,9 +30,22 @@ def launch_java(conf: SparkConf) -> Any:
     pipe, target = os.fdopen(reading, "rb"), os.fdopen(os.dup(_STDERR), "wb")
     Thread(target=pass_on, args=(pipe, target), daemon=True).start()
     try:
-        return launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
+        with _environment(java_environment()):
+            return launch_gateway(conf, {"stderr": writing})  # type: ignore[no-untyped-call]
     finally:
         os.close(writing)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables while PySpark copies the environment for Java."""
+    before = dict(os.environ)
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def pass_on(source: Any, target: BinaryIO) -> None:

@@ -21,6 +21,7 @@ from chainkit.exports import PARQUET_ERRORS, columns_problem, files_of, one_line
 from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPDATES
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.sources import Export
+from chainkit_jobs.spark_paths import spark_paths
 
 SCHEMAS: Final = {
     "envelopes": ENVELOPES,
@@ -90,7 +91,7 @@ def read_tables(
     schema = from_arrow_schema(SCHEMAS[table])
     frames = [
         spark.read.schema(schema)
-        .parquet(*map(str, paths_of(node.export, table)))
+        .parquet(*spark_paths(spark, paths_of(node.export, table)))
         .select(sf.lit(node.node.node_id).cast("long").alias("node_id"), *(columns or schema.names))
         for node in nodes
     ]

@@ -25,6 +25,7 @@ from chainkit.exports import writing_to
 from chainkit_jobs.reconcile.screening.results import RESULTS, UnitSummary, read_summary
 from chainkit_jobs.reconcile.screening.unit import Leftover, Unit, run_leftover, run_unit
 from chainkit_jobs.spark.frames import session_in
+from chainkit_jobs.spark_paths import spark_paths
 
 FEW_BYTES: Final = 64 * 2**20
 """Bytes of results in files: up to here the driver is faster than a plan of Spark's."""
@@ -161,7 +162,7 @@ class _Files:
         if not self._paths:
             return spark.createDataFrame([], from_arrow_schema(RESULTS))
         reader = spark.read.schema(from_arrow_schema(RESULTS))
-        return reader.parquet(*map(str, self._paths))
+        return reader.parquet(*spark_paths(spark, self._paths))
 
     def table(self, kind: str) -> pa.Table:
         batches = (batch for path in self._paths for batch in _batches(path))

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from eth_account import Account
@@ -9,7 +10,7 @@ from eth_account.signers.local import LocalAccount
 
 from chainkit.chain import Endpoint
 from chainkit.chain.sending import SignedTransaction, send_transaction
-from chainkit.errors import TransactionFailed
+from chainkit.errors import OutcomeUnknown, TransactionFailed
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x
 from scripts._mining import mining_stopped
@@ -86,7 +87,8 @@ def _send(endpoint: Endpoint, signed: Sequence[SignedTransaction], progress: Pro
     # One by one: anvil handles a batch concurrently, and a transaction that overtakes its
     # sender's earlier one can stay in the pool for good.
     for transaction in signed:
-        send_transaction(endpoint, transaction)
+        with suppress(OutcomeUnknown):
+            send_transaction(endpoint, transaction)
         progress(1)
 
 

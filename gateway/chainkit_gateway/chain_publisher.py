@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
+from chainkit.chain.refusals import tells_of_impossible_transaction
 from chainkit.chain.sending import RECEIPT_TIMEOUT_SECONDS
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.interface import ContractInterface, shipped_interface
@@ -112,8 +113,10 @@ class ChainPublisher:
 
 
 def _reason(interface: ContractInterface, error: RefusedRequest) -> Refusal | None:
-    """Return the contract's refusal, None where the endpoint refused."""
+    """Return the refusal of the contract or of the payload, None where the endpoint refused."""
     if error.data is None:
+        if tells_of_impossible_transaction(str(error.got)):
+            return InvalidRequest(interface.name, "a payload that fits a transaction", error.got)
         return None
     kind = InvalidRequest if interface.revert_name(error) == "PayloadSizeOutOfBounds" else NotNow
     words = interface.revert_words(error)

@@ -28,7 +28,13 @@ from chainkit.chain.sending import (
 )
 from chainkit.chain.transactions import estimate_gas, fetch_receipt
 from chainkit.council.signing.key import KeySigner
-from chainkit.errors import ConfigurationError, RefusedRequest, RetryableChainError
+from chainkit.errors import (
+    ConfigurationError,
+    OutcomeUnknown,
+    RefusedRequest,
+    RetryableChainError,
+    StateUnavailable,
+)
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import keccak256
 from chainkit.text.ether import MAX_COST
@@ -107,15 +113,17 @@ class PayerAccount:
     def send(self, publication: Publication, call: Call) -> int:
         """Send a publication's transaction, unless one was sent, and return the nonce.
 
-        After a revert, a new transaction is sent. Raises RefusedRequest where the contract or the
-        endpoint refuses the transaction, ConfigurationError where it costs too much, what
-        ``permit`` raises, and what endpoints raise.
+        After a revert, and where a foreign transaction has used the nonce for good, a new
+        transaction is sent. A transaction that a pool may have counts as sent. Raises
+        RefusedRequest where the contract or the endpoint refuses the transaction,
+        ConfigurationError where it costs too much, what ``permit`` raises, and what endpoints
+        raise.
         """
         endpoint = self._pool.choose()
         with self._lock:
             self._resend_lost(endpoint, self._waiting(endpoint))
             begun = self._journal.transactions_of(publication.digest)
-            if begun and not is_reverted(begun):
+            if begun and not is_reverted(begun) and not self._is_taken(endpoint, begun):
                 return begun[-1].nonce
             fields = self._drafted(endpoint, call)
             self._permit(publication, fields["gas"] * fields["maxFeePerGas"])
@@ -169,9 +177,24 @@ class PayerAccount:
         count = 0
         for group in waiting:
             if all(endpoint.transaction(each.hash) is None for each in group):
-                send_transaction(endpoint, SignedTransaction(group[-1].raw, group[-1].hash))
+                self._handed_over(endpoint, group[-1])
                 count += 1
         return count
+
+    def _is_taken(self, endpoint: Endpoint, begun: Sequence[Sent]) -> bool:
+        """Tell whether a transaction that is none of the journal's used a nonce, and is final."""
+        mine = [each for each in begun if each.nonce == begun[-1].nonce]
+        final = endpoint.tagged_header("finalized")
+        if final is None or any(each.settlement is not None for each in mine):
+            return False
+        try:
+            used = endpoint.transaction_count(self._signer.address, final.reference)
+        except StateUnavailable:
+            return False
+        return used > begun[-1].nonce and all(
+            endpoint.transaction(each.hash) is None and endpoint.receipt(each.hash) is None
+            for each in mine
+        )
 
     def _replaced_if_late(self, endpoint: Endpoint, late: Sent) -> bool:
         if self._now_ns() - late.sent_ns < REPLACE_SECONDS * 10**9:
@@ -199,11 +222,18 @@ class PayerAccount:
 
     def _sent(self, endpoint: Endpoint, sent: Sent) -> None:
         try:
-            send_transaction(endpoint, SignedTransaction(sent.raw, sent.hash))
+            self._handed_over(endpoint, sent)
         except RefusedRequest:
             # The endpoint accepted no transaction: a new nonce is free again.
             self._journal.remove_transaction(sent)
             raise
+
+    def _handed_over(self, endpoint: Endpoint, sent: Sent) -> None:
+        try:
+            send_transaction(endpoint, SignedTransaction(sent.raw, sent.hash))
+        except OutcomeUnknown as unknown:
+            # The journal keeps the transaction, whose receipt is looked for.
+            log_event(LogEvent("outcome_unknown", str(unknown), level=logging.WARNING))
 
     def _signed(self, digest: bytes, fields: dict[str, Any]) -> Sent:
         raw = self._signer.sign_transaction(fields)

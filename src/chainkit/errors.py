@@ -37,6 +37,7 @@
     │       ├── NoTracing
     │       ├── UndecodedState
     │       ├── TransactionFailed
+    │       │   └── OutcomeUnknown   a pool may have it
     │       └── ReorgTooDeep
     └── StoreError               a database or an export that cannot be read or written
         ├── StoreUnavailable     waiting may help
@@ -191,6 +192,8 @@ class RefusedRequest(FatalChainError):
     """The endpoint answered with an error of its own; ``data`` holds a revert's bytes (hex)."""
 
     data: str | None = None
+    is_repeated: bool = False
+    """An earlier attempt had no clear answer: its request may have arrived."""
 
 
 class AccessRefused(RefusedRequest):
@@ -215,6 +218,10 @@ class UndecodedState(FatalChainError):
 
 class TransactionFailed(FatalChainError):
     """A transaction was mined and reverted, or was not mined in time."""
+
+
+class OutcomeUnknown(TransactionFailed):
+    """An endpoint refused a transaction that a pool may have, or a block: it may be mined yet."""
 
 
 class ReorgTooDeep(FatalChainError):

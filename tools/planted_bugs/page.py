@@ -77,6 +77,12 @@ group's epochs. `tests/client/test_group_simulation.py` plays
 
 The MLS engine of all others is a toy, which fails where one key encrypts two messages.
 
+`tests/support/gateway/model_pool.py` is the pool of a gateway's payer, behind replicas that lag: it
+answers late, twice or not at all, refuses what it has, replaces, drops, and loses blocks to reorgs,
+a foreign transaction uses nonces up, and the gateway is killed before and after it sends. In the
+end, each payload is on the chain once. `tests/unit/gateway/test_model_pool.py` plays 240 seeds, and
+10,000 in `make soak`.
+
 Some stories and worlds of `make test` are new each day. pytest prints that day;
 `CHAINKIT_DAY=YYYY-MM-DD` plays those of another one.
 

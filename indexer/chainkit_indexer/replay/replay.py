@@ -23,6 +23,7 @@ from chainkit.errors import (
     AccessRefused,
     ConfigurationError,
     MalformedData,
+    OutcomeUnknown,
     RefusedRequest,
     TransactionFailed,
 )
@@ -228,15 +229,18 @@ class _Replayer:
     # ------------------------------------------------------------------ sending
 
     def _send(self, transaction: SentTransaction) -> None:
+        outcome = "sent"
         try:
             send_transaction(self._endpoint, SignedTransaction(transaction.raw, transaction.hash))
+        except OutcomeUnknown as error:
+            outcome = f"refused: {printable(str(error.got))}"
         except (RefusedRequest, TransactionFailed) as error:
             raise _CannotReplay(f"refused: {printable(str(error.got))}") from error
         deadline = time.monotonic() + self._acceptance_seconds
         while self._endpoint.transaction(transaction.hash) is None:
             if time.monotonic() >= deadline:
                 raise _CannotReplay(
-                    f"sent, but unknown to the endpoint {self._acceptance_seconds:g} s later"
+                    f"{outcome}, but unknown to the endpoint {self._acceptance_seconds:g} s later"
                 )
             time.sleep(_POLL_SECONDS)
 

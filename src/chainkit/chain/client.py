@@ -17,7 +17,7 @@ from typing import Any, Final, Self, TypeVar
 import requests
 
 from chainkit.chain.backoff import Backoff
-from chainkit.chain.failures import FailureSorter
+from chainkit.chain.failures import FailureSorter, RpcErrorObject
 from chainkit.chain.location import location_of, secrets_of
 from chainkit.chain.log_query import LogQuery
 from chainkit.chain.transport import (
@@ -29,7 +29,13 @@ from chainkit.chain.transport import (
     Timeouts,
     Transport,
 )
-from chainkit.errors import InconsistentAnswer, RangeRefused, RateLimited, RetryableChainError
+from chainkit.errors import (
+    InconsistentAnswer,
+    RangeRefused,
+    RateLimited,
+    RefusedRequest,
+    RetryableChainError,
+)
 
 Parsed = TypeVar("Parsed")
 
@@ -172,14 +178,14 @@ class RpcClient:
     def _retried(self, attempt: Callable[[], Parsed]) -> Parsed:
         for number in range(1, self._retry.attempts):
             try:
-                return attempt()
+                return _attempted(attempt, number)
             except RangeRefused:
                 # The same range would be refused again.
                 raise
             except RetryableChainError as error:
                 pause = self._retry.pause(number - 1, getattr(error, "retry_after", None))
             time.sleep(pause)
-        return attempt()
+        return _attempted(attempt, self._retry.attempts)
 
     def _sent(self, method: str, send: Callable[[], Any], query: LogQuery | None) -> Any:
         start = time.perf_counter()
@@ -198,8 +204,10 @@ class RpcClient:
     def _result(self, method: str, query: LogQuery | None, answer: Any) -> Any:
         if not isinstance(answer, dict):
             raise self.inconsistent(method, "a JSON-RPC object", type(answer).__name__)
-        if answer.get("error") is not None:
-            raise self._sorter.of_answer(method, answer["error"], query)
+        if (error := answer.get("error")) is not None:
+            if RpcErrorObject.of(error).means_unknown(method):
+                return None
+            raise self._sorter.of_answer(method, error, query)
         if "result" not in answer:
             raise self.inconsistent(method, "a result or an error", "neither")
         return answer["result"]
@@ -218,3 +226,11 @@ class RpcClient:
             return parse(answer)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise self.inconsistent(subject, "well-formed fields", repr(error)) from error
+
+
+def _attempted(attempt: Callable[[], Parsed], number: int) -> Parsed:
+    try:
+        return attempt()
+    except RefusedRequest as refused:
+        refused.is_repeated = number > 1
+        raise

@@ -6,6 +6,7 @@ the host of the endpoint's URL, and removes parts of the URL that the endpoint r
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -21,6 +22,7 @@ from chainkit.chain.refusals import (
     read_refusal,
     tells_of_missing_method,
     tells_of_missing_state,
+    tells_of_unfinished_index,
 )
 from chainkit.chain.transport import AnswerTooLarge, HttpFailure, MalformedAnswer
 from chainkit.errors import (
@@ -51,6 +53,8 @@ _ACCESS_STATUSES: Final = frozenset({401, 402, 403, 407})
 """Statuses that only a person can correct. All others pass: a load balancer may say 404 for a
 moment."""
 
+_HEX: Final = re.compile("0x(?:[0-9a-fA-F]{2})*")
+_OF_TRANSACTIONS: Final = frozenset({"eth_getTransactionByHash", "eth_getTransactionReceipt"})
 _STATE_METHODS: Final = frozenset({"eth_call", "eth_getCode"})
 """Words of providers that answer for old blocks only to those who pay."""
 
@@ -71,6 +75,16 @@ class RpcErrorObject:
         code = error.get("code")
         message = str(error.get("message", error))
         return cls(code if isinstance(code, int) else None, message, error.get("data"))
+
+    @property
+    def revert_data(self) -> str | None:
+        """What a contract reverted with: hex, and never a sentence of the endpoint."""
+        is_hex = isinstance(self.data, str) and _HEX.fullmatch(self.data)
+        return str(self.data) if is_hex else None
+
+    def means_unknown(self, method: str) -> bool:
+        """Tell whether the answer says that a transaction is not known, or not yet."""
+        return method in _OF_TRANSACTIONS and tells_of_unfinished_index(self.message)
 
     @classmethod
     def in_body(cls, body: bytes) -> Self | None:
@@ -105,7 +119,7 @@ class FailureSorter:
         if about.code not in _CALLER_FAULT_CODES:
             return fault_type(f"{method} at {self.name}", "a result", message)
         refused = refused_type(f"{method} at {self.name}", "a result", message)
-        refused.data = about.data if isinstance(about.data, str) else None
+        refused.data = about.revert_data
         return refused
 
     def of_failure(self, method: str, failure: Exception, query: LogQuery | None) -> ChainError:

@@ -64,6 +64,18 @@ _NO_METHOD: Final = re.compile(
     r"|\b(?:unsupported|unknown|no such) (?:rpc )?method\b",
     re.DOTALL,
 )
+_NOT_YET_INDEXED: Final = re.compile(r"transaction indexing is in progress")
+_MAY_BE_POOLED: Final = re.compile(
+    r"already ?(?:known|imported|exists|in (?:the )?(?:tx ?|mem)?pool)"
+    r"|\bknown transaction|same hash was already"
+    r"|nonce (?:is )?too low|\boldnonce\b|n't have the correct nonce"
+    r"|replacement.{0,40}(?:under ?priced|not ?allowed)|not replace existing"
+    r"|another transaction with same nonce"
+)
+_NEVER_PASSES: Final = re.compile(
+    r"oversized data|floor data gas|gas limit too high|exceeds (?:the )?block gas limit"
+    r"|exceeds the configured cap"
+)
 _NUMBER: Final = r"(\d[\d,._]*+)\s?(k)?\b(?!\s*(?:results|logs|bytes|mb|kb|events|addresses))"
 _HEX_RANGE: Final = re.compile(r"\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]")
 _DECIMAL_RANGE: Final = re.compile(r"(?:with|to) (?:the|a) range (\d{1,18})\s*-\s*(\d{1,18})")
@@ -145,6 +157,21 @@ def tells_of_missing_state(message: str) -> bool:
 def tells_of_missing_method(message: str) -> bool:
     """Tell whether an endpoint says that it does not offer a method: its words do, not its code."""
     return _NO_METHOD.search(_text(message, None)) is not None
+
+
+def tells_of_unfinished_index(message: str) -> bool:
+    """Tell whether an endpoint knows a transaction not yet, as null says elsewhere (geth)."""
+    return _NOT_YET_INDEXED.search(_text(message, None)) is not None
+
+
+def tells_of_pooled_transaction(message: str) -> bool:
+    """Tell whether a transaction that an endpoint refuses may be in a pool, or mined, already."""
+    return _MAY_BE_POOLED.search(_text(message, None)) is not None
+
+
+def tells_of_impossible_transaction(message: str) -> bool:
+    """Tell whether the same payload is refused for ever: for its size, its gas, or its cost."""
+    return _NEVER_PASSES.search(_text(message, None)) is not None
 
 
 def _text(message: str, data: object) -> str:

@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from chainkit.chain import Endpoint
+from chainkit.chain.refusals import (
+    tells_of_impossible_transaction,
+    tells_of_pooled_transaction,
+)
 from chainkit.chain.transactions import fetch_receipt
 from chainkit.errors import (
     ChainError,
     ConfigurationError,
+    OutcomeUnknown,
     RefusedRequest,
     RetryableChainError,
     TransactionFailed,
@@ -71,10 +76,17 @@ class Sending:
     def send(self, signed: SignedTransaction) -> Receipt:
         """Announce a transaction, send it, and return its receipt, whatever its status.
 
-        Raises as ``send_transaction`` and ``wait_for_receipt``.
+        A transaction that a pool may have is waited for, too. Raises as ``send_transaction``, and
+        TransactionFailed where there is no receipt in time.
         """
         self.announce(signed)
-        send_transaction(self.endpoint, signed)
+        try:
+            send_transaction(self.endpoint, signed)
+        except OutcomeUnknown as unknown:
+            try:
+                return wait_for_receipt(self.endpoint, signed.hash, self.timeout_seconds)
+            except TransactionFailed as failed:
+                raise OutcomeUnknown(unknown.subject, failed.expected, unknown.got) from unknown
         return wait_for_receipt(self.endpoint, signed.hash, self.timeout_seconds)
 
 
@@ -137,21 +149,26 @@ def check_cost(cost: int, max_cost: int) -> None:
 def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
     """Hand a signed transaction to the endpoint.
 
-    Raises RefusedRequest where it was refused, and TransactionFailed with the hash to look
-    for where it is not known whether it was accepted.
+    Raises RefusedRequest where it was refused, OutcomeUnknown where a pool may have it by the words
+    of the refusal or by an earlier attempt, and TransactionFailed with the hash to look for where
+    no clear answer came.
     """
     try:
         endpoint.send_raw(signed.raw)
     except ChainError as error:
         # After a lost answer the transaction is sent again. Then "already known" or "nonce too low"
-        # means that the first attempt arrived.
-        if not _is_known(endpoint, signed.hash):
-            if isinstance(error, RefusedRequest):
-                raise
-            subject = f"transaction 0x{signed.hash.hex()}"
-            raise TransactionFailed(
-                subject, "to be accepted", f"no clear answer: {error}"
-            ) from error
+        # means that the first attempt arrived, also where the look-up by hash lags behind.
+        if _is_known(endpoint, signed.hash):
+            return
+        subject, words = f"transaction 0x{signed.hash.hex()}", str(error.got)
+        if tells_of_impossible_transaction(words):
+            raise RefusedRequest(subject, "to be accepted", words) from error
+        if tells_of_pooled_transaction(words) or getattr(error, "is_repeated", False):
+            got = f"{words!r}: it may still be mined"
+            raise OutcomeUnknown(subject, "to be accepted", got) from error
+        if isinstance(error, RefusedRequest):
+            raise
+        raise TransactionFailed(subject, "to be accepted", f"no clear answer: {error}") from error
 
 
 def wait_for_receipt(

@@ -12,7 +12,7 @@ from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.errors import ChainError, RefusedRequest
 from chainkit.signatures import keccak256
-from chainkit.types import BlockHeader
+from chainkit.types import BlockHeader, BlockReference
 from support.endpoints.fake_endpoint import FakeProvider
 
 GROUP_MESSAGES, IDENTITY_UPDATES = b"\x11" * 20, b"\x22" * 20
@@ -24,6 +24,8 @@ _CONTRACTS = [
 RECORD = DeploymentRecord(CHAIN_ID, bytes(32), *_CONTRACTS, deployer=bytes(20))
 GAS_USED, PRICE = 50_000, 3 * 10**9
 GWEI = 10**9
+FINAL_BLOCKS = 8
+"""Blocks on top of the last one that is final."""
 
 
 class FakeChain(Endpoint):
@@ -69,8 +71,11 @@ class FakeChain(Endpoint):
         assert isinstance(block, int)
         return self.header(block) if block <= len(self.blocks) else None
 
-    def transaction_count(self, account: str, block: Any) -> int:
-        return sum(map(len, self.blocks))
+    def tagged_header(self, tag: str) -> BlockHeader | None:
+        return self.header(max(0, self.head().number - FINAL_BLOCKS))
+
+    def transaction_count(self, account: str, block: BlockReference | None) -> int:
+        return sum(map(len, self.blocks if block is None else self.blocks[: block.number]))
 
     def pending_transaction_count(self, account: str) -> int:
         return self.transaction_count(account, None) + len(self.waiting)
@@ -107,13 +112,13 @@ class FakeChain(Endpoint):
             return None
         number, raw, succeeded = place
         block_hash = "0x" + self.header(number).hash.hex()
-        logs = [_log(raw, transaction_hash, number, block_hash)] if succeeded else []
+        logs = [log_of(raw, transaction_hash, number, block_hash)] if succeeded else []
         return {
             "transactionHash": "0x" + transaction_hash.hex(),
             "blockNumber": hex(number),
             "blockHash": block_hash,
             "status": hex(succeeded),
-            "to": "0x" + _field(raw, 5).hex(),
+            "to": "0x" + field_of(raw, 5).hex(),
             "logs": logs,
             "gasUsed": hex(GAS_USED),
             "effectiveGasPrice": hex(PRICE),
@@ -138,21 +143,21 @@ def reverted(contract: str, name: str, *arguments: int) -> RefusedRequest:
 
 
 def nonce_of(raw: bytes) -> int:
-    return int.from_bytes(_field(raw, 1), "big")
+    return int.from_bytes(field_of(raw, 1), "big")
 
 
 def fees_of(raw: bytes) -> tuple[int, int]:
     """Tip and highest fee per gas, in wei."""
-    return int.from_bytes(_field(raw, 2), "big"), int.from_bytes(_field(raw, 3), "big")
+    return int.from_bytes(field_of(raw, 2), "big"), int.from_bytes(field_of(raw, 3), "big")
 
 
-def _field(raw: bytes, number: int) -> bytes:
+def field_of(raw: bytes, number: int) -> bytes:
     field: bytes = rlp.decode(raw[1:])[number]
     return field
 
 
-def _log(raw: bytes, transaction_hash: bytes, number: int, block_hash: str) -> dict[str, Any]:
-    to = _field(raw, 5)
+def log_of(raw: bytes, transaction_hash: bytes, number: int, block_hash: str) -> dict[str, Any]:
+    to = field_of(raw, 5)
     topic = keccak256(
         b"MessageSent(bytes32,bytes,uint64)"
         if to == GROUP_MESSAGES

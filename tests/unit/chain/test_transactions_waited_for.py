@@ -1,12 +1,15 @@
 """Receipts of an endpoint that errs, and sending through one that loses answers."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from eth_account import Account
 from eth_account.typed_transactions import TypedTransaction
 from hexbytes import HexBytes
+from requests import ReadTimeout
 
+from chainkit.chain import Endpoint
 from chainkit.chain.sending import (
     Sending,
     SignedTransaction,
@@ -22,6 +25,7 @@ from chainkit.errors import (
     ConfigurationError,
     EndpointUnavailable,
     InconsistentAnswer,
+    OutcomeUnknown,
     RefusedRequest,
     TransactionFailed,
 )
@@ -220,6 +224,102 @@ def test_send__answer_lost_then_already_known__counts_as_sent() -> None:
 
     sent = [call[0] for request in refusing.requests for call in request]
     assert sent == ["eth_sendRawTransaction", "eth_getTransactionByHash"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("already known", "known transaction: 1a2b", "transaction already imported"),
+        *(
+            "AlreadyKnown",
+            "Known transaction",
+            "Transaction with the same hash was already imported.",
+        ),
+        *(
+            "nonce too low: address 0x1, tx: 1 state: 2",
+            "Nonce too low",
+            "OldNonce, Current nonce: 1",
+        ),
+        "the tx doesn't have the correct nonce. account has nonce of: 3 tx has nonce of: 2",
+        *("replacement transaction underpriced", "ReplacementNotAllowed"),
+        "could not replace existing tx",
+    ],
+)
+@pytest.mark.parametrize("code", [-32000, -32010])
+def test_send__words_of_a_transaction_in_the_pool__outcome_is_unknown(
+    words: str, code: int
+) -> None:
+    refusing = provider(eth_sendRawTransaction=RpcError(code, words), eth_getTransactionByHash=None)
+
+    with pytest.raises(OutcomeUnknown, match=f"0x{HASH.hex()}.*it may still be mined"):
+        send_transaction(refusing.endpoint(), SIGNED)
+
+
+@pytest.mark.parametrize(
+    "words", ["insufficient funds", "unknown transaction type", "nonce too high"]
+)
+def test_send__other_words_after_a_lost_answer__outcome_is_unknown(words: str) -> None:
+    refusing = provider(
+        eth_sendRawTransaction=RpcError(-32000, words), eth_getTransactionByHash=None
+    )
+    with pytest.raises(RefusedRequest, match=words):
+        send_transaction(refusing.endpoint(), SIGNED)
+    refusing.interruptions = [ReadTimeout()]
+
+    with pytest.raises(OutcomeUnknown, match="it may still be mined"):
+        send_transaction(refusing.endpoint(), SIGNED)
+
+
+def test_send__already_known_and_the_look_up_lags__receipt_is_waited_for() -> None:
+    seen: list[str] = []
+    endpoint = provider(
+        eth_sendRawTransaction=RpcError(-32000, "already known"),
+        eth_getTransactionByHash=None,
+        eth_getTransactionReceipt=lambda _: receipt() if len(seen) else seen.append("") or None,
+    ).endpoint()
+
+    assert Sending(endpoint).send(SIGNED).block.number == 7
+
+
+def test_send__already_known_and_never_mined__says_what_may_still_happen() -> None:
+    endpoint = provider(
+        eth_sendRawTransaction=RpcError(-32000, "nonce too low"),
+        eth_getTransactionByHash=None,
+        eth_getTransactionReceipt=None,
+    ).endpoint()
+
+    with pytest.raises(OutcomeUnknown) as raised:
+        Sending(endpoint, timeout_seconds=0).send(SIGNED)
+
+    assert str(raised.value) == (
+        f"transaction 0x{HASH.hex()}: expected a receipt within 0 s, "
+        "got 'nonce too low': it may still be mined"
+    )
+
+
+@pytest.mark.parametrize("asked", [Endpoint.transaction, Endpoint.receipt, fetch_receipt])
+def test_look_up__transactions_are_being_indexed__is_not_yet_known(
+    asked: Callable[[Endpoint, bytes], object],
+) -> None:
+    words = "transaction indexing is in progress"
+    indexing = RpcError(-32000, words, words)
+    endpoint = provider(
+        eth_getTransactionByHash=indexing, eth_getTransactionReceipt=indexing
+    ).endpoint()
+
+    assert asked(endpoint, HASH) is None
+    assert endpoint.receipts([HASH]) == endpoint.transactions([HASH]) == [None]
+
+
+def test_call__sentence_in_the_place_of_revert_data__is_no_data() -> None:
+    data: list[str | None] = []
+    for said in ("transaction indexing is in progress", "0x", "0x08c379a0", "0x123"):
+        endpoint = provider(eth_call=RpcError(3, "execution reverted", said)).endpoint()
+        with pytest.raises(RefusedRequest) as raised:
+            endpoint.call(TARGET, b"", BLOCK)
+        data.append(raised.value.data)
+
+    assert data == [None, "0x", "0x08c379a0", None]
 
 
 def test_send__no_answer_at_all__tells_the_hash_to_look_for() -> None:

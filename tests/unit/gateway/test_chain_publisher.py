@@ -17,57 +17,16 @@ from chainkit.errors import (
 )
 from chainkit.service.refusals import InvalidRequest, NotNow, Overloaded
 from chainkit_gateway.chain_publisher import ChainPublisher
-from chainkit_gateway.journal import Journal
 from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, PendingOutcome, raised
-from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
-from support import publishes
 from support.gateway.fake_chain import (
     GWEI,
     RECORD,
-    FakeChain,
     fees_of,
     nonce_of,
     reverted,
 )
-
-COMMIT = route(publishes.commit(), "ann")
-UPDATE = route(publishes.identity_update(), "ben")
-LATER = round(REPLACE_SECONDS * 10**9)
-
-
-class World:
-    """A payer's account that can be killed, its chain and its clock."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.chain = FakeChain()
-        self.now_ns = 10**18
-        self.is_mined_while_waiting = True
-        self.start()
-
-    def start(self) -> None:
-        self.journal = Journal.open(self.path)
-        signer = KeySigner("payer", b"\7" * 32)
-        self.account = PayerAccount(self.chain, signer, self.journal, now_ns=lambda: self.now_ns)
-        self.publisher = ChainPublisher(
-            self.account, RECORD, seconds=1, pause=lambda _: self.wait()
-        )
-
-    def wait(self) -> None:
-        if self.is_mined_while_waiting and self.chain.waiting:
-            self.chain.mine()
-
-    def send(self, publication: Publication = COMMIT) -> None:
-        """Send it, and give up before it is mined."""
-        self.is_mined_while_waiting = False
-        with pytest.raises(TransactionFailed, match="expected a receipt within 1 s"):
-            self.publisher.publish(publication)
-        self.is_mined_while_waiting = True
-
-    def restart(self) -> None:
-        self.journal.close()
-        self.start()
+from support.gateway.payer_world import COMMIT, LATER, UPDATE, World
 
 
 @pytest.fixture
@@ -308,7 +267,7 @@ def test_process_pending__killed_before_the_replacement_was_sent__still_publishe
 
 def test_process_pending__replacement_is_refused__keeps_waiting_for_the_first(world: World) -> None:
     def refuse(_: bytes) -> None:
-        raise RefusedRequest("chain", "a result", "replacement transaction underpriced")
+        raise RefusedRequest("chain", "a result", "insufficient funds")
 
     world.send()
     world.now_ns += LATER

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from eth_account import Account
+from eth_account.messages import encode_defunct
 
 from chainkit.council.proposal import write_proposal_file
 from support.command_line import run
@@ -77,6 +78,23 @@ def test_sign__signature_of_another_proposal__is_refused(tmp_path: Path) -> None
 
     assert outcome.code == 2
     assert "an owner whom your council file names" in in_one_line(outcome.err)
+
+
+@pytest.mark.parametrize("secret", [SECRETS[0], STRANGER])
+def test_sign__eth_sign_of_a_device_that_adds_no_4__says_how_to_hand_it_in(
+    tmp_path: Path, secret: bytes
+) -> None:
+    desk = paper(tmp_path)
+    message = encode_defunct(desk.proposal.hash)
+    signature = Account.sign_message(message, secret).signature
+    handed_in = f"0x{signature[:-1].hex()}{signature[-1] + 4:02x}"
+
+    refused = desk.sign("--signature", "0x" + signature.hex())
+
+    assert refused.code == 2
+    hint = f"as eth_sign the same bytes are {OWNERS[0]}'s: --signature {handed_in}"
+    assert (hint in in_one_line(refused.err)) == (secret == SECRETS[0])
+    assert (desk.sign("--signature", handed_in).code == 0) == (secret == SECRETS[0])
 
 
 def test_collect__copy_signed_by_somebody_not_in_the_council_file__is_refused(

@@ -8,9 +8,10 @@ from typing import Any
 from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.proposal import Proposal
+from chainkit.council.safe import as_eth_sign, recover_owner
 from chainkit.council.signing import Signer, sign_transaction, sign_typed_data
 from chainkit.council.signing.hashes import decode_transaction
-from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData
 from chainkit.text.hexadecimal import hex0x
 
 
@@ -35,15 +36,35 @@ def add_signature(proposal: Proposal, council: Council, signature: bytes) -> Pro
     """Return the proposal with a signature made elsewhere, 65 bytes.
 
     Raises InvalidSignature where it recovers to nobody, ConfigurationError where the proposal has
-    it, or its signer may not sign.
+    it, or its signer may not sign; the error says where the same bytes as ``eth_sign`` would do.
     """
     signed = proposal.signed(signature)
     added = signed.signatures.keys() - proposal.signatures.keys()
     if not added:
         raise ConfigurationError("signature", "one that FILE does not hold yet", "the same again")
     for signer in added:
-        check_signer(signer, council)
+        try:
+            check_signer(signer, council)
+        except ConfigurationError as error:
+            raise _without_four(proposal, council, signature, error) from error
     return signed
+
+
+def _without_four(
+    proposal: Proposal, council: Council, signature: bytes, error: ConfigurationError
+) -> ConfigurationError:
+    """Return the error, with how to hand the signature in where its V lacks the 4 of eth_sign."""
+    changed = as_eth_sign(signature)
+    if council.safe is None or changed is None:
+        return error
+    try:
+        owner = recover_owner(proposal.hash, changed)
+    except InvalidSignature:
+        return error
+    if owner not in council.names:
+        return error
+    place = f"as eth_sign the same bytes are {owner}'s: --signature {hex0x(changed)}"
+    return ConfigurationError(error.subject, error.expected, error.got, place)
 
 
 def check_signer(signer: str, council: Council) -> None:

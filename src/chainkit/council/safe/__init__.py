@@ -6,7 +6,7 @@ All but ``account`` is pure; import that from its own module, as it talks to an 
 from chainkit.council.safe.execution import Execution, Outcome, find_execution, parse_exec_calldata
 from chainkit.council.safe.multi_send import InnerCall, decode_batch, encode_batch
 from chainkit.council.safe.releases import KnownContract, identify, known_contracts, known_versions
-from chainkit.council.safe.signatures import check_signatures, pack, recover_owner
+from chainkit.council.safe.signatures import as_eth_sign, check_signatures, pack, recover_owner
 from chainkit.council.safe.transaction import Operation, SafeTransaction
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "Operation",
     "Outcome",
     "SafeTransaction",
+    "as_eth_sign",
     "check_signatures",
     "decode_batch",
     "encode_batch",

@@ -42,6 +42,15 @@ def recover_owner(hash_: bytes, signature: bytes) -> str:
     return address_of(recover_public_key(signature[:-1] + bytes([parity]), signed))
 
 
+def as_eth_sign(signature: bytes) -> bytes | None:
+    """Return the signature with the V of ``eth_sign``, to which some devices do not add 4.
+
+    None where its V is not that of EIP-712.
+    """
+    kind = signature[-1]
+    return signature[:-1] + bytes([kind + 4]) if kind in _TYPED_DATA else None
+
+
 def check_signatures(
     hash_: bytes, owners: Collection[str], signatures: Iterable[bytes]
 ) -> Mapping[str, bytes]:

@@ -78,7 +78,7 @@ class RpcErrorObject:
 
     @property
     def revert_data(self) -> str | None:
-        """What a contract reverted with: hex, and never a sentence of the endpoint."""
+        """Bytes that a contract reverted with, in hex; never a sentence of the endpoint."""
         is_hex = isinstance(self.data, str) and _HEX.fullmatch(self.data)
         return str(self.data) if is_hex else None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -133,8 +132,6 @@ def main(script: bool) -> None:
     Example:
       python -m localnet.chat
     """
-    # Services are started while connections are open; gRPC need not prepare for that.
-    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
     try:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
+import localnet  # noqa: F401 (before gRPC, which reads what it sets)
 from support.seeds import day_of_run
 
 pytest_plugins = ["support.chains.chain", "support.durations", "support.indexer.databases"]

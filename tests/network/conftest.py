@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -20,9 +19,6 @@ from localnet.network import Network, running_network
 from localnet.private_file import write_private
 
 PASSWORD = "network"
-# A worker calls by gRPC and starts programs in turn. gRPC's own preparation for a fork, of no use
-# before an exec, ends the child now and then. Read when gRPC first opens a connection.
-os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 _NUMBERS = count(1)
 
 

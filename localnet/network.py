@@ -69,15 +69,23 @@ def running_network(
         yield Network(node.node_id, node.url, start_gateway(stack, settings, folder, password))
 
 
-def start_gateway(stack: ExitStack, settings: Settings, folder: Path, password: str) -> str:
-    """Start a gateway, and return its URL."""
+def start_gateway(
+    stack: ExitStack,
+    settings: Settings,
+    folder: Path,
+    password: str,
+    *options: str,
+    account: int = GATEWAY_ACCOUNT,
+) -> str:
+    """Start a gateway that a development account pays for, and return its URL."""
     payer = folder / "gateway.keystore"
-    write_keystore(payer, password, GATEWAY_ACCOUNT)
+    write_keystore(payer, password, account)
     gateway = Background(
         settings,
         folder / "gateway.log",
         *("gateway", "run", "--keystore", payer, "--journal", folder / "gateway.db"),
         *("--grpc", "127.0.0.1:0", "--log-format", "json"),
+        *options,
     )
     port = start_service(stack, gateway, "gateway_listening")
     return f"http://127.0.0.1:{port}"

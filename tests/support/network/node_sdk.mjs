@@ -10,6 +10,21 @@ const identifier = (address) => ({
 let client;
 const streamed = [];
 
+const conversationOf = (group) => client.conversations.getConversationById(group);
+
+// A text as it is, a rename by the new name; nothing of other messages.
+const shown = ({ content }) => {
+  if (typeof content === "string") return [content];
+  const changes = content?.metadataFieldChanges ?? [];
+  return changes.map((change) => `${change.fieldName}: ${change.newValue}`);
+};
+
+const messagesOf = async (group) => {
+  const conversation = await conversationOf(group);
+  await conversation.sync();
+  return conversation.messages();
+};
+
 const commands = {
   async register({ gateway, database, key }) {
     const wallet = new Wallet(key);
@@ -31,30 +46,43 @@ const commands = {
     return group.id;
   },
   async send({ group, text }) {
-    const conversation = await client.conversations.getConversationById(group);
+    const conversation = await conversationOf(group);
     await conversation.sendText(text);
     return null;
+  },
+  async rename({ group, name }) {
+    const conversation = await conversationOf(group);
+    await conversation.updateName(name);
+    return null;
+  },
+  async name({ group }) {
+    const conversation = await conversationOf(group);
+    await conversation.sync();
+    return conversation.name;
   },
   async join() {
     await client.conversations.sync();
     return (await client.conversations.listGroups()).map((group) => group.id);
   },
   async read({ group }) {
-    const conversation = await client.conversations.getConversationById(group);
-    await conversation.sync();
-    const messages = await conversation.messages();
+    const messages = await messagesOf(group);
     return messages.map((message) => message.content).filter((text) => typeof text === "string");
   },
-  async stream() {
+  async list({ group }) {
+    return (await messagesOf(group)).flatMap(shown);
+  },
+  async stream({ retrySeconds, syncs }) {
     await client.conversations.streamAllMessages({
-      onValue: ({ conversationId, content }) => streamed.push([conversationId, content]),
+      disableSync: !syncs,
+      retryDelay: retrySeconds * 1000,
+      retryAttempts: 100,
+      onValue: (message) =>
+        streamed.push(...shown(message).map((each) => [message.conversationId, each])),
     });
     return null;
   },
   async streamed({ group }) {
-    return streamed
-      .filter(([id, content]) => id === group && typeof content === "string")
-      .map(([, text]) => text);
+    return streamed.filter(([conversation]) => conversation === group).map(([, each]) => each);
   },
 };
 

@@ -15,8 +15,16 @@ from localnet.process import end, end_with_parent, interruptions_deferred
 from support.project import ROOT
 
 
+class NodeSdkFailed(Exception):
+    """The SDK threw, with its words."""
+
+
 class NodeSdkClient:
-    """One installation of a person; the methods are those of ``localnet.native_client``."""
+    """One installation of a person; methods as those of ``localnet.native_client``, and more.
+
+    Each runs to its end before the next one begins. All but ``close`` raise NodeSdkFailed. The
+    process ends with the thread that made it.
+    """
 
     script = Path(__file__).with_name("node_sdk.mjs")
 
@@ -36,9 +44,13 @@ class NodeSdkClient:
     @classmethod
     def register(cls, gateway_url: str, database: Path, account: LocalAccount) -> Self:
         client = cls(account)
-        key = account.key.to_0x_hex()
-        client._do("register", gateway=gateway_url, database=str(database), key=key)
+        client.connect(gateway_url, database)
         return client
+
+    def connect(self, gateway_url: str, database: Path) -> None:
+        """Connect through a gateway, and register an inbox for the wallet."""
+        key = self.account.key.to_0x_hex()
+        self._do("register", gateway=gateway_url, database=str(database), key=key)
 
     def create_group(self, others: Sequence[LocalAccount]) -> bytes:
         addresses = [other.address for other in others]
@@ -54,14 +66,32 @@ class NodeSdkClient:
         texts: list[str] = self._do("read", group=group_id.hex())
         return texts
 
-    def stream(self) -> None:
-        """Begin to stream the messages of all groups."""
-        self._do("stream")
+    def rename(self, group_id: bytes, name: str) -> None:
+        """Give a group a name: a commit."""
+        self._do("rename", group=group_id.hex(), name=name)
+
+    def name(self, group_id: bytes) -> str:
+        """Return a group's name after a sync."""
+        name: str = self._do("name", group=group_id.hex())
+        return name
+
+    def list(self, group_id: bytes) -> list[str]:
+        """Return a group's texts, and its renames as ``group_name: …``, after a sync."""
+        shown: list[str] = self._do("list", group=group_id.hex())
+        return shown
+
+    def stream(self, retry_seconds: float = 60, syncs: bool = True) -> None:
+        """Begin to stream the messages of all groups.
+
+        The defaults are the SDK's: a stream that was cut waits so long, and syncs before it begins
+        again. It never shows what a sync has fetched.
+        """
+        self._do("stream", retrySeconds=retry_seconds, syncs=syncs)
 
     def streamed(self, group_id: bytes) -> list[str]:
-        """Return the texts of a group that the stream has shown so far."""
-        texts: list[str] = self._do("streamed", group=group_id.hex())
-        return texts
+        """Return what the stream has shown of a group so far, in the form of ``list``."""
+        shown: list[str] = self._do("streamed", group=group_id.hex())
+        return shown
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -70,17 +100,18 @@ class NodeSdkClient:
         end(self._process)
         self._process.stdout.close()
 
-    def _do(self, name: str, **values: Any) -> Any:
+    def _do(self, command: str, /, **values: Any) -> Any:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps({"do": name} | values) + "\n")
+        self._process.stdin.write(json.dumps({"do": command} | values) + "\n")
         self._process.stdin.flush()
         for line in self._process.stdout:
             if line.startswith("{"):
                 answer = json.loads(line)
-                assert "error" not in answer, answer["error"]
+                if "error" in answer:
+                    raise NodeSdkFailed(f"{command}: {answer['error']}")
                 return answer["answer"]
-        raise AssertionError(f"{name}: the client ended with {self._process.wait()}")
+        raise NodeSdkFailed(f"{command}: the client ended with {self._process.wait()}")
 
 
 class BrowserSdkClient(NodeSdkClient):

@@ -34,15 +34,24 @@ FIRST_ACCOUNT = 20
 CHANCE = random.Random(54)
 
 
-def until(is_so: Callable[[], bool], seconds: float = SECONDS) -> None:
-    """Wait until something is so; a node that is away meanwhile answers later."""
+def becomes(is_so: Callable[[], bool], seconds: float = SECONDS) -> bool:
+    """Wait until something is so, and tell whether it was in time.
+
+    A node that is away meanwhile answers later.
+    """
     deadline = time.monotonic() + seconds
     while True:
         with suppress(grpc.RpcError, OSError):
             if is_so():
-                return
-        assert time.monotonic() < deadline
+                return True
+        if time.monotonic() >= deadline:
+            return False
         time.sleep(0.05)
+
+
+def until(is_so: Callable[[], bool], seconds: float = SECONDS) -> None:
+    """Wait until something is so, as ``becomes`` does; fail where it is not in time."""
+    assert becomes(is_so, seconds)
 
 
 @dataclass
@@ -55,6 +64,7 @@ class RealNode:
     key: SigningKey
     gate: Gate
     database: str
+    options: tuple[str, ...] = ()
     has_record: bool = True
     service: Background | None = None
     api: Api = field(init=False)
@@ -71,13 +81,15 @@ class RealNode:
 
     def begin(self) -> None:
         """Start a process; it needs some time until it answers."""
-        options = ("--sequence-record", self.record) if self.has_record else ()
+        record = ("--sequence-record", self.record) if self.has_record else ()
         self.service = Background(
             self.settings,
             self.folder / "node.log",
             *("node", "run", "--keystore", self.folder / "node.keystore"),
             *("--database", self.database, "--grpc", "127.0.0.1:0", "--listen", "127.0.0.1:0"),
-            *("--stale-seconds", "0", "--poll-seconds", "0.2", "--log-format", "json", *options),
+            *("--stale-seconds", "0", "--poll-seconds", "0.2", "--log-format", "json"),
+            *record,
+            *self.options,
         )
         self.service.start()
 
@@ -157,7 +169,7 @@ class RealNetwork:
     stack: ExitStack
     nodes: list[RealNode] = field(default_factory=list)
 
-    def add(self, database: str | None = None) -> RealNode:
+    def add(self, database: str | None = None, *options: str) -> RealNode:
         """Register a node with a new key, and start its process; by default on SQLite."""
         number = len(self.nodes)
         folder = self.folder / str(number)
@@ -168,7 +180,7 @@ class RealNetwork:
         gate = self.proxy.gate()
         node_id = self.register(key, gate.url)
         url = database or str(folder / "node.db")
-        node = RealNode(self.settings, folder, node_id, key, gate, url)
+        node = RealNode(self.settings, folder, node_id, key, gate, url, options)
         self.nodes.append(node)
         self.stack.callback(node.kill)
         node.begin()

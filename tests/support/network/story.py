@@ -9,6 +9,11 @@ from support.network.drill import NONE, Differences, Group, differences, renamed
 from support.network.node_sdk import NodeSdkClient, NodeSdkFailed
 
 
+def is_name(shown: str) -> bool:
+    """Whether a list or a stream shows a rename so."""
+    return shown.startswith(renamed(""))
+
+
 @dataclass
 class Story:
     """Texts and names of a group: those that its members' clients called sent, and the failed."""
@@ -51,11 +56,15 @@ class Story:
         published = set(self.failed) & set(shown)
         return differences([*self.sent, *self.named, *published], shown)
 
-    def listed_faults(self) -> dict[str, Differences]:
-        """Return what the members' lists lack, and whether their orders differ."""
+    def listed_faults(self, of_one_order: bool) -> dict[str, Differences]:
+        """Return what the members' lists lack, and where their orders differ.
+
+        Without ``of_one_order`` texts have one order and names have one, but not both together.
+        """
         lists = [each[len(self.group.members) :] for each in self.group.lists()]
         found = {f"list {place}": self.faults(each) for place, each in enumerate(lists)}
-        orders = [[item for item in each if item not in self.failed] for each in lists]
+        sent = [[item for item in each if item not in self.failed] for each in lists]
+        orders = sent if of_one_order else [sorted(each, key=is_name) for each in sent]
         for place, order in enumerate(orders[1:], 1):
             pairs = [pair for pair in zip(orders[0], order, strict=False) if pair[0] != pair[1]]
             found[f"order {place}"] = [one for one, _ in pairs], [other for _, other in pairs]

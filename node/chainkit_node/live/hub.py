@@ -14,6 +14,7 @@ notified up to where its reader may keep what it got; the envelopes vanish from 
 An envelope that fills a gap lies below envelopes that came before it: a stream that has sent one of
 these is notified in the same way, and every other stream reads the database again. ``generation``
 counts reorgs and filled gaps: a page that was read from the database while one came is read again.
+A stream that was notified ends, or goes back (``stream``).
 """
 
 from __future__ import annotations
@@ -122,6 +123,13 @@ class Subscription:
             self._take_back({row.originator_id: row.sequence_id - 1})
         else:
             self.fall_behind()
+
+    def go_back(self) -> None:
+        """Forget what was taken back: the stream is about to read the database from there."""
+        back = self.taken_back or {}
+        self._sent = {each: min(last, back.get(each, last)) for each, last in self._sent.items()}
+        self.taken_back = None
+        self.fall_behind()
 
     def _take_back(self, cursor: Mapping[int, int]) -> None:
         # The reader may be slow: a second reorg does not give back what the first one took.

@@ -2,11 +2,16 @@
 
 Per originator and selection, sequence ids only rise; ``hub`` explains why nothing is lost between
 the two halves.
+
+A reorg, or a gap that is filled, changes what was sent. Then the stream ends, and its reader is
+told where to go on. A stream for readers who would not understand that goes back, and sends again
+what lies above that place (ADR 47); but it goes back no further than where it began, because its
+reader takes nothing from below its own cursor.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 
 from chainkit.service.refusals import taken_back
@@ -36,6 +41,7 @@ class _Portion:
         self.topics = selection.topics
         self.originator_ids = selection.originator_ids
         self.cursor = dict(selection.cursor)
+        self._begun = selection.cursor
 
     def selection(self) -> Selection:
         return Selection(self.topics, self.originator_ids, dict(self.cursor))
@@ -44,6 +50,12 @@ class _Portion:
         """Move the cursor behind a page of what is selected."""
         # In the order of sequence ids: the last of each originator counts.
         self.cursor |= {row.originator_id: row.sequence_id for row in rows}
+
+    def go_back(self, cursor: Mapping[int, int]) -> None:
+        """Move the cursor back, and no further than where the selection began."""
+        for each, last in cursor.items():
+            if self.cursor.get(each, 0) > last:
+                self.cursor[each] = max(last, self._begun.get(each, 0))
 
     def passes(self, row: StoredEnvelope) -> bool:
         """Move the cursor to an envelope; return False where it was sent, or is not wanted."""
@@ -65,24 +77,33 @@ class Stream:
         selections: Sequence[Selection],
         page: int,
         heartbeat_seconds: float,
+        *,
+        goes_back: bool = False,
     ) -> None:
-        """Take the selections, each with its cursor, and how many envelopes a page has at most."""
+        """Take the selections, each with its cursor, and how many envelopes a page has at most.
+
+        A stream that ``goes_back`` does so where another one would end after a reorg.
+        """
         self._hub = hub
         self._read = read
         self._portions = [_Portion(each) for each in selections]
         self._selections = selections
         self._page = page
         self._heartbeat = heartbeat_seconds
+        self._goes_back = goes_back
+        self._is_going_back = False
 
     async def batches(self) -> AsyncIterator[Sequence[StoredEnvelope] | StreamStatus]:
         """Yield envelopes and statuses, without end.
 
-        Raises TakenBack where a reorg took back what was sent.
+        Raises TakenBack where a reorg took back what was sent, unless the stream goes back.
         """
         subscription = self._hub.subscribe(self._selections)
         try:
             while True:
-                yield StreamStatus.STARTED
+                if not self._is_going_back:
+                    yield StreamStatus.STARTED
+                self._is_going_back = False
                 subscription.catch_up()
                 for portion in self._portions:
                     async for rows in self._stored(portion, subscription):
@@ -100,7 +121,8 @@ class Stream:
         while not is_last:
             generation = self._hub.generation
             page = await self._read(portion.selection(), self._page)
-            _check(subscription)
+            if self._went_back(subscription):
+                return
             if self._hub.generation != generation:
                 # The page was read while a reorg came: perhaps before it, perhaps after.
                 continue
@@ -115,7 +137,8 @@ class Stream:
     ) -> AsyncIterator[Sequence[StoredEnvelope] | StreamStatus]:
         while True:
             came = await subscription.wait(self._heartbeat)
-            _check(subscription)
+            if self._went_back(subscription):
+                return
             if not came:
                 yield StreamStatus.WAITING
                 continue
@@ -126,13 +149,21 @@ class Stream:
             if rows:
                 yield rows
 
+    def _went_back(self, subscription: Subscription) -> bool:
+        """Go back where what was sent has changed: the database is to be read again."""
+        back = subscription.taken_back
+        if back is None:
+            return False
+        if not self._goes_back:
+            raise taken_back(back)
+        for portion in self._portions:
+            portion.go_back(back)
+        subscription.go_back()
+        self._is_going_back = True
+        return True
+
     def _wanted(self, rows: Iterable[StoredEnvelope]) -> Iterable[StoredEnvelope]:
         for row in rows:
             # If two selections name a topic, the one that lies behind decides.
             if any([portion.passes(row) for portion in self._portions]):
                 yield row
-
-
-def _check(subscription: Subscription) -> None:
-    if subscription.taken_back is not None:
-        raise taken_back(subscription.taken_back)

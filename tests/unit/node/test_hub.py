@@ -202,3 +202,19 @@ def test_retract__a_gap_was_filled_before__both_are_told() -> None:
     hub.retract({0: 8})
 
     assert stream.taken_back == {0: 8, 100: 3}
+
+
+def test_go_back__after_a_reorg__the_next_reorg_above_that_place_takes_nothing_back() -> None:
+    hub = Hub()
+    stream = of_topic(hub)
+    stream.sends([envelope(10), envelope(9, TOPIC, 100)])
+    hub.retract({0: 5})
+
+    stream.go_back()
+    hub.publish([envelope(6)])
+
+    assert (stream.taken_back, stream.is_behind, stream.take(1000)) == (None, True, [])
+    hub.retract({0: 5})
+    assert stream.taken_back is None
+    hub.insert([envelope(8, TOPIC, 100)])
+    assert stream.taken_back == {100: 7}

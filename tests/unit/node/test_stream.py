@@ -62,7 +62,9 @@ def wants(selection: Selection, row: StoredEnvelope) -> bool:
     return is_of_it and row.sequence_id > selection.cursor.get(row.originator_id, 0)
 
 
-async def play(seed: int, reorgs: bool) -> tuple[Log, list[StoredEnvelope], Selection, bool]:
+async def play(
+    seed: int, reorgs: bool, goes_back: bool = False
+) -> tuple[Log, list[StoredEnvelope], Selection, bool]:
     chance = random.Random(seed)
     hub = Hub(queue_bytes=chance.choice([20, 200, 100_000]))
     log = Log(hub, chance)
@@ -72,7 +74,8 @@ async def play(seed: int, reorgs: bool) -> tuple[Log, list[StoredEnvelope], Sele
         selection = Selection(topics=frozenset(chance.sample(TOPICS, 2)), cursor=cursor)
     else:
         selection = Selection(originator_ids=frozenset(chance.sample(NODES, 2)), cursor=cursor)
-    stream = Stream(hub, log.read, [selection], chance.randrange(1, 8), 0.01)
+    page = chance.randrange(1, 8)
+    stream = Stream(hub, log.read, [selection], page, 0.01, goes_back=goes_back)
     got: list[StoredEnvelope] = []
     was_taken_back = False
 
@@ -126,6 +129,23 @@ def test_batches__reorgs__reader_keeps_nothing_of_the_old_branch_or_is_told() ->
         if not was_taken_back:
             assert sorted(got) == sorted(row for row in log.rows if wants(selection, row)), seed
     assert endings == {True, False}
+
+
+def test_batches__reorgs_and_a_stream_that_goes_back__reader_gets_all_above_its_cursor() -> None:
+    has_gone_back = False
+    for seed in range(100):
+        log, got, selection, was_taken_back = asyncio.run(play(seed, True, goes_back=True))
+        assert not was_taken_back
+        wanted = [row for row in log.rows if wants(selection, row)]
+        held = {(row.originator_id, row.sequence_id): row for row in got}
+        # The last that came under an id is that of the branch that stays.
+        assert [held.get((row.originator_id, row.sequence_id)) for row in wanted] == wanted, seed
+        assert all(wants(selection, row) for row in got)
+        for node in NODES[1:]:
+            ids = [row.sequence_id for row in got if row.originator_id == node]
+            assert ids == sorted(set(ids))
+        has_gone_back |= len(got) > len(wanted)
+    assert has_gone_back
 
 
 def test_batches__two_selections_with_their_own_cursors__each_goes_on_from_its_own() -> None:

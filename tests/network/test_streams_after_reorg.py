@@ -1,0 +1,142 @@
+"""The stream of the Node SDK while the chain is reorganised: it goes on, no message is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+
+import pytest
+
+from chainkit.contracts.deployment import read_deployment_record
+from chainkit.protocol.envelope import stated_place
+from chainkit.text.hexadecimal import parse_bytes
+from chainkit.types import TopicKind
+from localnet.anvil import Anvil
+from localnet.commands import Settings
+from localnet.network import Network
+from support import mls
+from support.chains.chain import LocalChain
+from support.network.api import Api
+from support.network.node_sdk import NodeSdkClient
+
+from .conftest import new_person
+
+SECONDS = 30.0
+"""Half of what the SDK waits before it opens a stream again that has ended."""
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@dataclass(frozen=True)
+class Talk:
+    """Two people in a group, each with an open stream, and node and chain below them."""
+
+    chain: LocalChain
+    node: Api
+    ann: NodeSdkClient
+    ben: NodeSdkClient
+    group_id: bytes
+
+    def shown(self) -> tuple[list[str], ...]:
+        """Return what the streams of both have shown so far."""
+        return self.ann.streamed(self.group_id), self.ben.streamed(self.group_id)
+
+    def says(self, text: str) -> None:
+        """Let ann send a text, and wait until both streams have shown it."""
+        self.ann.send(self.group_id, text)
+        until(lambda: all(text in each for each in self.shown()))
+
+    def renames(self, name: str) -> bytes:
+        """Let ann rename the group; return the commit's transaction, once both have shown it."""
+        self.begin_second()
+        self.ann.rename(self.group_id, name)
+        until(lambda: all(renamed(name) in each for each in self.shown()))
+        head = self.chain.head().number
+        [commit] = self.chain.endpoint.full_blocks([head])[0]["transactions"]
+        return self.chain.raw_transaction(parse_bytes(commit["hash"]))
+
+    def stranger_publishes(self) -> bytes:
+        """Let another sender publish to another group; return the transaction, signed."""
+        other = time.time_ns().to_bytes(16, "big")
+        payload = mls.private_message(other, mls.COMMIT, 1)
+        return self.chain.raw_transaction(self.chain.publish_message(other + bytes(16), payload))
+
+    def begin_second(self) -> None:
+        """Wait until the next block is dated later than any before: streams find commits by it."""
+        arguments = ("eth_getBlockByNumber", "pending", False)
+        begun = int(time.time())
+        until(lambda: int(self.chain.anvil.request(*arguments)["timestamp"], 16) > begun)
+
+    def reorganise(self, depth: int, *order: bytes) -> None:
+        """Replace blocks by those with these transactions; wait until the node has followed."""
+        before, request = self.commits(), self.chain.anvil.request
+        self.begin_second()
+        # Dated as the block below, a second that no message of the group has.
+        request("anvil_setBlockTimestampInterval", 0)
+        self.chain.reorg(depth, [(raw, block) for block, raw in enumerate(order)])
+        request("anvil_removeBlockTimestampInterval")
+        request("anvil_setTime", int(time.time()))
+        until(lambda: len(self.commits()) == len(before) and self.commits() != before)
+
+    def commits(self) -> list[int]:
+        """Return the sequence ids of the group's commits, as the node serves them now."""
+        topic = TopicKind.GROUP_MESSAGE.topic(self.group_id)
+        found = map(stated_place, self.node.query(topics=[topic]))
+        return [sequence_id for originator_id, sequence_id in found if originator_id == 0]
+
+
+def renamed(name: str) -> str:
+    return f"group_name: {name}"
+
+
+@pytest.fixture(scope="module")
+def talk(
+    network: Network, chain: Anvil, settings: Settings, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Talk]:
+    folder = tmp_path_factory.mktemp("talk")
+    record = read_deployment_record(settings.record_path)
+    local = LocalChain(chain, record, settings.record_path)
+    with (
+        closing(NodeSdkClient.register(network.gateway_url, folder / "ann", new_person())) as ann,
+        closing(NodeSdkClient.register(network.gateway_url, folder / "ben", new_person())) as ben,
+        closing(Api(network.node_url)) as node,
+    ):
+        group_id = ann.create_group([ben.account])
+        until(lambda: group_id in ben.join())
+        ann.stream()
+        ben.stream()
+        yield Talk(local, node, ann, ben, group_id)
+
+
+@pytest.mark.parametrize("now", ["later", "earlier", "dropped and sent again"])
+def test_stream__reorg_gives_a_commit_another_id__shows_what_follows_and_lists_nothing_twice(
+    talk: Talk, now: str
+) -> None:
+    talk.says(f"before it is {now}")
+    talk.begin_second()
+    talk.chain.mine()
+    if now == "earlier":
+        strange = talk.stranger_publishes()
+        rename = talk.renames(now)
+        talk.reorganise(2, rename, strange)
+    else:
+        rename = talk.renames(now)
+        strange = talk.stranger_publishes()
+        talk.reorganise(2, strange, *([rename] if now == "later" else []))
+    if now != "earlier":
+        # A text that names a higher id than the commit has now is refused, until the next commit.
+        talk.says(f"after it was {now}")
+    talk.renames(f"{now} and on")
+    talk.says(f"all read that it was {now}")
+
+    ann_lists, ben_lists = talk.ann.list(talk.group_id), talk.ben.list(talk.group_id)
+    assert ann_lists == ben_lists
+    assert len(set(ann_lists)) == len(ann_lists)
+    assert [set(each) for each in talk.shown()] == [set(ann_lists)] * 2

@@ -28,10 +28,12 @@ async def talk(gateway_url: str, folder: Path, text: str) -> list[str]:
     """Let ann send a text to the group that she has with ben; return all texts that ben reads."""
     ann = await NativeClient.register(gateway_url, folder / "ann.db", development_account(_ANN))
     ben = await NativeClient.register(gateway_url, folder / "ben.db", development_account(_BEN))
+    # Each may read from another node than those that took what the other one published.
+    while not await ann.can_add(ben):
+        await asyncio.sleep(_POLL_SECONDS)
     groups = await ann.join()
     group = groups[0] if groups else await ann.create_group([ben.account])
     await ann.send(group, text)
-    # Ben may read from a node that does not have the welcome or the text yet.
     while group not in await ben.join():
         await asyncio.sleep(_POLL_SECONDS)
     while text not in (texts := await ben.read(group)):

@@ -87,6 +87,22 @@ class NativeClient:
             await _sign(request, wallet)
         await self._client.apply_signature_request(request)
 
+    @property
+    def installation_id(self) -> bytes:
+        """The installation's public key: 32 bytes."""
+        installation_id: bytes = self._client.installation_id()
+        return installation_id
+
+    async def can_add(self, other: NativeClient) -> bool:
+        """Tell whether the node from which this client reads has the other one's key package."""
+        wanted = other.installation_id
+        try:
+            found = await self._client.get_key_package_statuses_for_installation_ids([wanted])
+        except xmtp.FfiError:
+            # The library expects an answer for each, and raises where the node has none.
+            return False
+        return found[wanted].validation_error is None
+
     async def create_group(self, others: Sequence[LocalAccount]) -> bytes:
         """Create a group with other people, by their wallets' addresses; return its id."""
         identifiers = [_identifier(other) for other in others]

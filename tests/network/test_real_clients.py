@@ -39,6 +39,23 @@ def test_native_clients__two_people__talk_in_a_group(network: Network, tmp_path:
     assert ann_read == ben_read == ["hello, ben", "hello, ann"]
 
 
+def test_can_add__key_package_that_the_node_does_not_have__says_no(
+    network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def asks() -> list[bool]:
+        ann, ben = [
+            await NativeClient.register(network.gateway_url, tmp_path / name, new_person())
+            for name in ("ann", "ben")
+        ]
+        found = [await ann.can_add(ben)]
+        with monkeypatch.context() as patched:
+            patched.setattr(NativeClient, "installation_id", bytes(31) + b"1")
+            found.append(await ann.can_add(ben))
+        return found
+
+    assert asyncio.run(within(asks())) == [True, False]
+
+
 def test_native_client__missed_a_commit__its_message_arrives_all_the_same(
     network: Network, tmp_path: Path
 ) -> None:

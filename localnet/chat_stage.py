@@ -33,6 +33,7 @@ from localnet.deployment import deploy
 from localnet.network import StartedNode, start_gateway, start_node, wait_for_entry, welcome
 from localnet.ports import free_port
 from localnet.private_file import write_private
+from scripts._mining import replace_blocks
 
 PASSWORD: Final = "localnet"
 NAMES: Final = ("Alice", "Bob")
@@ -55,7 +56,7 @@ class Stage:
         alice = self.people[0]
         alice.messenger.update_keys(alice.group_id)
         await alice.messenger.settle()
-        await asyncio.to_thread(self.anvil.request, "anvil_reorg", 1, [])
+        await asyncio.to_thread(replace_blocks, self.anvil.endpoint, 1, [])
         return "Alice has changed her keys, and the chain took the block with her commit back"
 
     async def lie(self) -> str:

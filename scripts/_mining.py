@@ -1,6 +1,7 @@
-"""Holds anvil's clock."""
+"""Stops anvil's mining, and replaces its blocks."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from chainkit.chain import Endpoint
@@ -20,3 +21,22 @@ def mining_stopped(endpoint: Endpoint) -> Iterator[None]:
             endpoint.request("evm_setIntervalMining", interval)
         if automine:
             endpoint.request("evm_setAutomine", True)
+
+
+def replace_blocks(endpoint: Endpoint, depth: int, placements: Sequence[tuple[str, int]]) -> None:
+    """Replace anvil's newest ``depth`` blocks; its clock goes on as before.
+
+    Each raw transaction, 0x-prefixed, goes into the block at its offset, where 0 is the oldest.
+    The new blocks are dated evenly between the last one that stays, and now. Raises ChainError.
+    """
+    now = endpoint.request("eth_getBlockByNumber", "pending", False)
+    stays = endpoint.header(endpoint.head().number - depth)
+    clock = int(now["timestamp"], 16)
+    ahead = max(clock - int(time.time()), 0)
+    # anvil_reorg alone sets the clock back to the last block that stays, and leaves it there.
+    endpoint.request("anvil_setBlockTimestampInterval", max(clock - stays.timestamp, 0) // depth)
+    try:
+        endpoint.request("anvil_reorg", depth, placements)
+    finally:
+        endpoint.request("anvil_removeBlockTimestampInterval")
+        endpoint.request("anvil_setTime", int(time.time()) + ahead)

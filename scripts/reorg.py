@@ -19,7 +19,7 @@ from chainkit.chain import Endpoint
 from chainkit.errors import ChainError, ConfigurationError, TransactionFailed
 from chainkit.text.hexadecimal import hex0x, parse_bytes
 from scripts._connection import connected, network_option
-from scripts._mining import mining_stopped
+from scripts._mining import mining_stopped, replace_blocks
 
 _REQUEST_BYTES = 2 * 1024 * 1024
 """The largest request that anvil accepts, unless it was started without that limit."""
@@ -118,7 +118,7 @@ def reorganise(endpoint: Endpoint, depth: int, drop: int | None, share: float, s
 def _replace(endpoint: Endpoint, depth: int, placements: Sequence[Placement]) -> None:
     size = sum(len(raw) for raw, _ in placements)
     try:
-        endpoint.request("anvil_reorg", depth, placements)
+        replace_blocks(endpoint, depth, placements)
     except ChainError as error:
         if size < _REQUEST_BYTES:
             raise

@@ -95,6 +95,26 @@ def test_reorg__more_than_there_is__is_refused_and_changes_nothing(network, dept
     assert anvil.request("anvil_getAutomine") is True
 
 
+def clock(endpoint):
+    """The date of a block that would be mined now."""
+    return int(endpoint.request("eth_getBlockByNumber", "pending", False)["timestamp"], 16)
+
+
+def test_reorg__of_blocks_that_are_minutes_old__lets_the_clock_go_on():
+    with Anvil() as anvil:
+        for _ in range(4):
+            anvil.request("evm_mine")
+        stays = anvil.endpoint.header(2)
+        anvil.request("evm_increaseTime", 600)
+        before = clock(anvil.endpoint)
+        reorg.reorganise(anvil.endpoint, 2, 0, 0.0, seed=1)
+        dates = [anvil.endpoint.header(number).timestamp for number in (2, 3, 4)]
+        assert before <= clock(anvil.endpoint) < before + 60
+        # The new blocks are not older than what was published in the meantime.
+        assert dates[0] == stays.timestamp
+        assert dates[1] - dates[0] == dates[2] - dates[1] >= 300
+
+
 def test_reorg__of_another_client__is_refused_before_anything_is_asked():
     with pytest.raises(ConfigurationError, match="expected anvil, got Geth"):
         endpoint = FakeProvider({"web3_clientVersion": "Geth/v1.14.0"}).endpoint()

@@ -61,7 +61,7 @@ def test_reconcile__asked_twice__what_is_missing_and_what_differs_is_found(tmp_p
 
     assert result.exit_code == 1, result.output
     here, there = f"in {first}, and not in {second}", f"in {second}, and not in {first}"
-    # Findings of one id stand in the order of their digests.
+    # Findings of one sequence id stand in the order of their finding ids.
     assert set(findings_of(out)[:3]) == {
         ("ANSWERS_DIFFER", 2, there),
         ("ANSWERS_DIFFER", 8, here),

@@ -17,6 +17,7 @@ from localnet.commands import Settings
 from localnet.deployment import deploy
 from localnet.network import Network, running_network
 from localnet.private_file import write_private
+from support.network.api import Api
 
 PASSWORD = "network"
 _NUMBERS = count(1)
@@ -40,6 +41,14 @@ def network(settings: Settings) -> Iterator[Network]:
     write_keystore(owner, PASSWORD, COUNCIL)
     with running_network(settings, folder, owner, PASSWORD) as running:
         yield running
+
+
+@pytest.fixture
+def node(network: Network) -> Iterator[Api]:
+    """The API of the network's node."""
+    api = Api(network.node_url)
+    yield api
+    api.close()
 
 
 def deployed(chain: Anvil, folder: Path) -> Settings:

@@ -37,13 +37,6 @@ def gateway(settings: Settings, network: Network, tmp_path: Path) -> Iterator[Ow
     started.stop()
 
 
-@pytest.fixture
-def node(network: Network) -> Iterator[Api]:
-    api = Api(network.node_url)
-    yield api
-    api.close()
-
-
 def new_welcome() -> tuple[bytes, bytes]:
     """A welcome for an installation that nobody has, and its topic."""
     key = b"gateway".ljust(28, b"\0") + next(_NUMBERS).to_bytes(4, "big")

@@ -55,13 +55,6 @@ def gateway(
     started.stop()
 
 
-@pytest.fixture
-def node(network: Network) -> Iterator[Api]:
-    api = Api(network.node_url)
-    yield api
-    api.close()
-
-
 def new_group() -> tuple[bytes, bytes]:
     """The id of a group that nobody has, and its topic."""
     group_id = b"waits".ljust(12, b"\0") + next(_NUMBERS).to_bytes(4, "big")

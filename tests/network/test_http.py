@@ -30,13 +30,6 @@ def proxy(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterato
     running.close()
 
 
-@pytest.fixture
-def node(network: Network) -> Iterator[Api]:
-    api = Api(network.node_url)
-    yield api
-    api.close()
-
-
 def post(proxy: Envoy, path: str, content: Any) -> requests.Response:
     return requests.post(f"{proxy.url}/mls/v2/{path}", json=content, timeout=30)
 

@@ -34,13 +34,6 @@ Refused = grpc.RpcError
 
 
 @pytest.fixture
-def node(network: Network) -> Iterator[Api]:
-    api = Api(network.node_url)
-    yield api
-    api.close()
-
-
-@pytest.fixture
 def gateway(network: Network) -> Iterator[Api]:
     api = Api(network.gateway_url)
     yield api

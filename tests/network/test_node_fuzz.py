@@ -36,13 +36,6 @@ HONEST = {"OK", "INVALID_ARGUMENT", "ABORTED"}
 
 
 @pytest.fixture
-def node(network: Network) -> Iterator[Api]:
-    api = Api(network.node_url)
-    yield api
-    api.close()
-
-
-@pytest.fixture
 def log(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.getbasetemp() / "network0" / "node.log"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import grpc
@@ -25,7 +26,7 @@ from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.replicator import Replicator
 from support.network.api import REPLICATION
-from support.network.tcp_proxy import Mode, TcpProxy
+from support.network.tcp_proxy import Gate, Mode, TcpProxy
 
 KEY = b"\4" * 65
 OWN_ID, PEER_ID = 100, 200
@@ -117,6 +118,18 @@ async def until(is_so: Callable[[], object]) -> None:
             await asyncio.sleep(0.01)
 
 
+@asynccontextmanager
+async def stalled() -> AsyncIterator[tuple[Gate, OtherMake, Replicating]]:
+    """A peer whose stream was open when its connections began to bring nothing."""
+    with TcpProxy() as proxy:
+        gate = proxy.gate()
+        async with OtherMake() as node, Replicating(gate.url) as reader:
+            gate.target = node.port
+            await until(reader.is_open)
+            await asyncio.to_thread(gate.set, Mode.STALLED)
+            yield gate, node, reader
+
+
 def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(story())
 
@@ -125,9 +138,9 @@ def play(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
 def test_quiet_peer__headers_alone__keeps_its_stream_until_news_comes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client, "QUIET_SECONDS", 0.3, raising=False)
+    monkeypatch.setattr(client, "QUIET_SECONDS", 0.3)
     # Nothing is pinged: answers come more often.
-    monkeypatch.setattr(channel, "KEEPALIVE_SECONDS", 1.0, raising=False)
+    monkeypatch.setattr(channel, "KEEPALIVE_SECONDS", 1.0)
 
     async def story() -> None:
         async with OtherMake() as node, Replicating(f"http://127.0.0.1:{node.port}") as reader:
@@ -158,19 +171,14 @@ def test_peer__accepts_the_connection_and_sends_no_headers__is_reported() -> Non
 def test_open_stream__peer_hangs_and_keeps_its_connections__is_noticed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(client, "QUIET_SECONDS", 0.3, raising=False)
-    monkeypatch.setattr(client, "_ANSWER_SECONDS", 0.5, raising=False)
+    monkeypatch.setattr(client, "QUIET_SECONDS", 0.3)
+    monkeypatch.setattr(client, "_ANSWER_SECONDS", 0.5)
 
     async def story() -> None:
-        with TcpProxy() as proxy:
-            gate = proxy.gate()
-            async with OtherMake() as node, Replicating(gate.url) as reader:
-                gate.target = node.port
-                await until(reader.is_open)
-                await asyncio.to_thread(gate.set, Mode.STALLED)
-                await until(lambda: reader.reports)
+        async with stalled() as (_, _, reader):
+            await until(lambda: reader.reports)
 
-                assert reader.reports[0] == (PEER_ID, Misbehavior.UNRESPONSIVE_NODE)
+            assert reader.reports[0] == (PEER_ID, Misbehavior.UNRESPONSIVE_NODE)
 
     play(story)
 
@@ -202,18 +210,13 @@ def test_open_stream__its_connection_is_dead__is_opened_again_on_another(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The pings find it alone.
-    monkeypatch.setattr(client, "QUIET_SECONDS", 1000.0, raising=False)
-    monkeypatch.setattr(channel, "KEEPALIVE_SECONDS", 1.5, raising=False)
+    monkeypatch.setattr(client, "QUIET_SECONDS", 1000.0)
+    monkeypatch.setattr(channel, "KEEPALIVE_SECONDS", 1.5)
 
     async def story() -> None:
-        with TcpProxy() as proxy:
-            gate = proxy.gate()
-            async with OtherMake() as node, Replicating(gate.url) as reader:
-                gate.target = node.port
-                await until(reader.is_open)
-                await asyncio.to_thread(gate.set, Mode.STALLED)
-                await until(lambda: not reader.is_open())
-                await asyncio.to_thread(gate.set, Mode.OPEN)
-                await until(lambda: node.streams == 2 and reader.is_open())
+        async with stalled() as (gate, node, reader):
+            await until(lambda: not reader.is_open())
+            await asyncio.to_thread(gate.set, Mode.OPEN)
+            await until(lambda: node.streams == 2 and reader.is_open())
 
     play(story)

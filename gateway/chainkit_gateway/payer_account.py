@@ -184,8 +184,9 @@ class PayerAccount:
     def _is_taken(self, endpoint: Endpoint, begun: Sequence[Sent]) -> bool:
         """Tell whether a transaction that is none of the journal's used a nonce, and is final."""
         mine = [each for each in begun if each.nonce == begun[-1].nonce]
-        final = endpoint.tagged_header("finalized")
-        if final is None or any(each.settlement is not None for each in mine):
+        if any(each.settlement is not None for each in mine):
+            return False
+        if (final := endpoint.tagged_header("finalized")) is None:
             return False
         try:
             used = endpoint.transaction_count(self._signer.address, final.reference)

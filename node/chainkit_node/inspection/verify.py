@@ -94,7 +94,7 @@ class LogVerifier:
         log = VerifiedLog(originator_id, last_id, originator_id in self._chain_ids)
         before = 0
         while before < last_id:
-            # The gaps and digests of a page are read in its transaction: a node may run beside.
+            # The gaps of a page are read in its transaction: a node may run beside.
             with self._store.reading() as connection:
                 rows = self._page(connection, originator_id, before, last_id)
                 end = rows[-1].sequence_id if rows else last_id
@@ -123,7 +123,7 @@ class LogVerifier:
         held = {row.sequence_id for row in rows}
         log.envelopes += len(held)
         log.missing_ids += len(ids) - len(held)
-        # The chain's missing ids are in quarantine; the node's own were given up by its operator.
+        # The chain's missing ids are in quarantine; the node's own were given up (--resume-after).
         if log.is_of_chain or self._keys.get(log.originator_id) == self._own_key:
             return
         for missing in unknown_gaps(connection, log.originator_id, held, ids):

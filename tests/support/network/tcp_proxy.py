@@ -117,7 +117,7 @@ class Gate:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         port = writer.get_extra_info("peername")[1]
-        process = await asyncio.to_thread(_process_of, port)
+        process = await asyncio.to_thread(_process_of, port, self._port)
         if not process:
             # It has ended, or the tables changed while they were read: it may try again.
             writer.transport.abort()
@@ -188,13 +188,17 @@ class _Connection:
                 await sink.drain()
 
 
-def _process_of(port: int) -> int:
-    """Return the process that has a connection from a port of loopback, 0 where none is found."""
+def _process_of(port: int, gate: int) -> int:
+    """Return the process that has a connection from a port of loopback to a gate's, 0 for none.
+
+    Two connections to different gates may leave from one port, so both ends are compared.
+    """
     # gRPC's sockets speak IPv6 and IPv4; the tables of both have their own form of an address.
-    addresses = {f"0100007F:{port:04X}", f"0000000000000000FFFF00000100007F:{port:04X}"}
+    forms = ("0100007F", "0000000000000000FFFF00000100007F")
+    ends = {(f"{form}:{port:04X}", f"{form}:{gate:04X}") for form in forms}
     tables = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
     rows = [line.split() for table in tables for line in table.read_text().splitlines()]
-    sockets = {f"socket:[{row[9]}]" for row in rows if row[1] in addresses}
+    sockets = {f"socket:[{row[9]}]" for row in rows if (row[1], row[2]) in ends}
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):

@@ -6,10 +6,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from chainkit.errors import ChainkitError
 from localnet.process import end, end_with_parent, interruptions_deferred, run_to_end
@@ -60,6 +60,21 @@ def run_json(settings: Settings, *arguments: str | Path, expected: Sequence[int]
     return json.loads(run(settings, *arguments, "--json", expected=expected))
 
 
+def start_command(
+    arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
+) -> subprocess.Popen[bytes]:
+    """Start ``chainkit`` without input, in a session of its own; a file gets what it says."""
+    return subprocess.Popen(
+        [CHAINKIT, *arguments],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=end_with_parent,
+    )
+
+
 class Background:
     """A ``chainkit`` command that runs until it is stopped, its log in a file."""
 
@@ -73,15 +88,7 @@ class Background:
     def start(self) -> None:
         """Start it. Its ``stop`` must be registered before."""
         with self._log_path.open("wb") as log, interruptions_deferred():
-            self._process = subprocess.Popen(
-                [CHAINKIT, *self._arguments],
-                env=self._settings.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=end_with_parent,
-            )
+            self._process = start_command(self._arguments, self._settings.environment, log)
 
     @property
     def pid(self) -> int:

@@ -18,9 +18,23 @@ from localnet.deployment import deploy
 from localnet.network import Network, running_network
 from localnet.private_file import write_private
 from support.network.api import Api
+from support.warm_commands import WarmCommands
 
 PASSWORD = "network"
 _NUMBERS = count(1)
+
+
+@pytest.fixture(scope="session")
+def warm_commands() -> Iterator[WarmCommands]:
+    with WarmCommands() as warm:
+        yield warm
+
+
+# Not for the session: other folders start the installed program.
+@pytest.fixture(scope="module", autouse=True)
+def commands_are_warm(warm_commands: WarmCommands) -> Iterator[None]:
+    with warm_commands.in_localnet():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from chainkit.types import TopicKind
 from chainkit_gateway.cli.costs import costs_command
 from chainkit_gateway.journal import Journal
 from localnet.anvil import Anvil
-from localnet.commands import Settings
+from localnet.commands import CHAINKIT, Settings
 from localnet.network import Network
 from support import identity, mls, publishes
 from support.network.api import PAYER, Api, cursor_in
@@ -175,7 +175,8 @@ def test_run__journal_of_a_newer_chainkit__is_refused_and_stays_as_it_was(
         connection.execute("PRAGMA user_version = 2")
     before = path.read_bytes()
 
-    ended = subprocess.run(gateway.command, env=gateway.environment, capture_output=True, text=True)
+    command = [CHAINKIT, *gateway.command]
+    ended = subprocess.run(command, env=gateway.environment, capture_output=True, text=True)
 
     got = "version 2, which a newer chainkit made"
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 import urllib.request
 from pathlib import Path
 
+from localnet import commands
 from localnet.accounts import development_account, write_keystore
 from localnet.anvil import Anvil
-from localnet.commands import CHAINKIT, Settings
+from localnet.commands import Settings
 from localnet.process import end
 from support.network.api import Api
 
 ACCOUNT = 8
 PAYER_ADDRESS = development_account(ACCOUNT).address
 SECONDS = 30.0
-
-# A fork of this process, which has gRPC's threads, may abort before it becomes another program.
-LAUNCHER = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGTERM)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
 
 
 class OwnGateway:
@@ -39,7 +32,7 @@ class OwnGateway:
         self.log = folder / "gateway.log"
         self.environment = settings.environment
         self.command = [
-            *(CHAINKIT, "gateway", "run", "--keystore", str(keystore)),
+            *("gateway", "run", "--keystore", str(keystore)),
             *("--journal", str(folder / "gateway.db")),
             *("--node", f"{node[0]}={node[1]}"),
             *("--grpc", "127.0.0.1:0", "--log-format", "json", *options),
@@ -52,12 +45,7 @@ class OwnGateway:
     def start_at(self) -> str:
         """Start, and return the URL."""
         with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", LAUNCHER, *self.command],
-                env=self.environment,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            self.process = commands.start_command(self.command, self.environment, log)
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline and self.process.poll() is None:
             for line in self.log.read_text().splitlines():

@@ -47,7 +47,7 @@ def test_start__killed__keeps_its_process_id_until_the_end_is_asked_for(
     descriptor = os.pidfd_open(process.pid)
     select.select([descriptor], [], [])
     os.close(descriptor)
-    # Nobody else's yet: who kills it twice meets no stranger.
+    # The process id is not free yet: a second signal reaches no other process.
     os.kill(process.pid, signal.SIGKILL)
 
     assert process.wait() == -signal.SIGKILL

@@ -270,7 +270,7 @@ def _main(descriptor: int) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     _import_everything()
-    # What is collected no more is not copied in each fork.
+    # Objects that the collector leaves alone stay shared between the forks.
     gc.collect()
     gc.freeze()
     # In a group of its own: Ctrl-C of a terminal is for whoever started it.

@@ -11,8 +11,10 @@ from chainkit.signatures import SigningKey
 from chainkit.types import Node
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.inspection.live import RecentRepairs
+from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.peers.client import PeerClient
+from chainkit_node.peers.clocks import PeerClocks
 from chainkit_node.peers.connections import PeerConnection
 from chainkit_node.peers.tokens import PeerTokens
 from chainkit_node.process import OpenedLog
@@ -38,6 +40,7 @@ class NetworkTasks:
         key: SigningKey,
         record: SequenceRecord | None,
         writer: ReportWriter,
+        clock: ClockCheck,
         watch_seconds: float,
     ) -> None:
         """Build the tasks; ``watch_seconds`` between two rounds of the watchdog, 0 for none."""
@@ -47,6 +50,9 @@ class NetworkTasks:
 
         def connect(node: Node) -> PeerClient:
             return PeerClient(PeerConnection(node, tokens))
+
+        def connect_as_stranger(node: Node) -> PeerClient:
+            return PeerClient(PeerConnection(node, None))
 
         def publish(new: Sequence[StoredEnvelope], late: Sequence[StoredEnvelope]) -> None:
             if new:
@@ -64,7 +70,7 @@ class NetworkTasks:
         self._dependencies = DependencyKeeper(
             logs, writer, time.monotonic, metrics.dropped_dependency
         )
-        self._intake = Intake(store, writer, time.time_ns, publish, self._dependencies.take)
+        self._intake = Intake(store, writer, clock.latest_ns, publish, self._dependencies.take)
         self.own_log = OwnLog(listing, connect, self._intake, record)
         self.repairer = Repairer(
             listing,
@@ -73,7 +79,7 @@ class NetworkTasks:
             self._intake,
             GapKeeper(store, writer, time.time_ns),
             time.monotonic,
-            time.time_ns,
+            clock.latest_ns,
             repaired,
             self._dependencies.compared,
             chance,
@@ -88,11 +94,12 @@ class NetworkTasks:
             metrics.replicated,
             self.repairer.hurry,
         )
+        self._clocks = PeerClocks(listing, connect_as_stranger, clock.told)
         self._watchdog = None
         if watch_seconds:
             self._watchdog = Watchdog(
                 listing,
-                lambda node: PeerClient(PeerConnection(node, None)),
+                connect_as_stranger,
                 WatchedRows(store, time.time),
                 self._intake,
                 writer,
@@ -109,6 +116,7 @@ class NetworkTasks:
         """Return the tasks; each task runs until it is cancelled."""
         coroutines = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
         coroutines.append(self._dependencies.run(self.repairer.hurry))
+        coroutines.append(self._clocks.run())
         if self._watchdog is not None:
             coroutines.append(self._watchdog.run())
         return coroutines

@@ -10,11 +10,11 @@ from typing import Any
 
 from chainkit.chain import HeadWatcher
 from chainkit.signatures import SigningKey
-from chainkit_indexer.follow.loop import StopRequest
+from chainkit_indexer.follow.loop import Observer, StopRequest
 from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import Following
 from chainkit_indexer.service.run import follow_chain
-from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
 from chainkit_node.closing_steps import ClosingSteps
 from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.inboxes.follower import InboxFollower
@@ -22,6 +22,7 @@ from chainkit_node.inspection.live import LiveView
 from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
 from chainkit_node.network import NetworkTasks
+from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
@@ -69,18 +70,26 @@ async def run_node(service: NodeService) -> None:
     service.monitor.also_reports(metrics.text)
     async with ClosingSteps() as steps:
         opened = open_log(service.follows.store, metrics, ended, steps)
+        clock = _clock_check(service, opened)
         writer = ReportWriter(
-            opened.store, opened.directory, service.key, metrics.reports, opened.bounds
+            opened.store,
+            opened.directory,
+            service.key,
+            metrics.reports,
+            opened.bounds,
+            clock.latest_ns,
         )
         steps.add(writer.close)
-        network = NetworkTasks(opened, service.key, service.record, writer, service.watch_seconds)
+        network = NetworkTasks(
+            opened, service.key, service.record, writer, clock, service.watch_seconds
+        )
         steps.add(network.close)
         freshness = ChainFreshness(time.monotonic)
-        methods = _signing_methods(service, opened, network, writer, freshness, steps)
+        methods = _signing_methods(service, opened, network, clock, writer, freshness, steps)
         server = build_server(opened, methods, service.serving)
-        indexer = _indexer(service, opened, freshness, server, ended)
+        indexer = _indexer(service, opened, (freshness, clock), server, ended)
         steps.add(indexer.finish)
-        page = _status_page(service, opened, network)
+        page = _status_page(service, opened, network, clock)
         steps.add(page.close)
         # The indexer ends its step while the page waits for a look that has begun.
         steps.add(lambda: setattr(service.stop, "is_set", True))
@@ -94,10 +103,29 @@ async def run_node(service: NodeService) -> None:
         indexer.raise_error()
 
 
+def _clock_check(service: NodeService, opened: OpenedLog) -> ClockCheck:
+    """Return the check, which ``/readyz`` and the metrics show."""
+
+    def last_own_ns() -> int:
+        own_id = opened.directory.listing().own_id
+        if own_id is None:
+            return 0
+        with opened.store.reading() as connection:
+            last = read_last(connection, own_id)
+        return 0 if last is None else last[1]
+
+    health = service.monitor.health
+    clock = ClockCheck(last_own_ns, trusts_blocks=health.limits.stale_seconds > 0)
+    health.also_checks(clock.readiness)
+    opened.metrics.knows_clock(clock.wrong)
+    return clock
+
+
 def _signing_methods(
     service: NodeService,
     opened: OpenedLog,
     network: NetworkTasks,
+    clock: ClockCheck,
     writer: ReportWriter,
     freshness: ChainFreshness,
     steps: ClosingSteps,
@@ -109,7 +137,11 @@ def _signing_methods(
         metrics.committed(rows, time.time_ns())
         opened.publish(rows)
 
-    registration = Registration(opened.directory, network.own_log.check)
+    def check() -> None:
+        network.own_log.check()
+        clock.check()
+
+    registration = Registration(opened.directory, check)
     sequencer = Sequencer(
         opened.store, registration.node_id, service.key, time.time_ns, publish, service.record
     )
@@ -125,12 +157,15 @@ def _signing_methods(
     )
 
 
-def _status_page(service: NodeService, opened: OpenedLog, network: NetworkTasks) -> StatusPage:
+def _status_page(
+    service: NodeService, opened: OpenedLog, network: NetworkTasks, clock: ClockCheck
+) -> StatusPage:
     view = LiveView(
         asyncio.get_running_loop(),
         network.replicator,
         network.repairer,
         network.own_log,
+        clock,
         opened.hub,
         network.repairs,
         service.monitor.health,
@@ -145,17 +180,17 @@ def _status_page(service: NodeService, opened: OpenedLog, network: NetworkTasks)
 def _indexer(
     service: NodeService,
     opened: OpenedLog,
-    freshness: ChainFreshness,
+    watching: Sequence[Observer],
     server: NodeServer,
     ended: asyncio.Event,
 ) -> WatchedThread:
     loop = asyncio.get_running_loop()
     waiting = opened.metrics.said_updates_waiting
     # In this order: GetInboxIds knows an update before a stream sends the update.
-    observers = (
+    observers: tuple[Observer, ...] = (
         InboxFollower(opened.store, opened.log, service.wallets.at, waiting),
         ChainFeed(opened.log, opened.hub, opened.handover),
-        freshness,
+        *watching,
         Readiness(server.set_ready),
         RangeKeeper(opened.store),
     )

@@ -26,6 +26,7 @@ from chainkit.service.node_token import NODE_TOKEN_KEY, write_token
 from localnet.postgres import Postgres
 from support.chains.chain import Deployment
 from support.command_line import run
+from support.network import skewed_clock
 from support.network.api import REPLICATION, query
 from support.network.real_nodes import RealNetwork, RealNode, real_network, until
 from support.network.tcp_proxy import Mode
@@ -223,6 +224,33 @@ def test_database__restored_from_an_older_copy__takes_its_own_envelopes_back(
     assert node.holds(node.node_id)[-4:] == [*lost, envelope]
     about_it = (each.report for other in others for each in reports_about(other, node.node_id))
     assert [each for each in about_it if not each.misbehavior.is_liveness] == []
+
+
+def test_node__clock_is_ten_minutes_ahead__signs_nothing_until_it_is_set_right(
+    four: Four, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, seconds = four.nodes[3], tmp_path / "seconds"
+    seconds.write_text("600")
+    paths = [str(Path(skewed_clock.__file__).parent), os.environ.get("PYTHONPATH", "")]
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+        patch.setenv("SKEWED_CLOCK", str(seconds))
+        node.kill()
+        node.restart()
+
+    until(lambda: "clock_wrong" in node.attention())
+    with pytest.raises(grpc.RpcError) as raised:
+        four.publish(node)
+    seconds.with_suffix(".new").write_text("0")
+    os.replace(seconds.with_suffix(".new"), seconds)
+
+    assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert "600 s ahead" in raised.value.details()
+    until(lambda: bool(four.publish(node)))
+    until(lambda: "clock_wrong" not in node.attention() and four.hold_the_same(four.nodes))
+    node.kill()
+    node.restart()
+    node.originates()
 
 
 @pytest.mark.conforms("N7")

@@ -91,7 +91,7 @@ def healthy(**changed: Any) -> NodeStatus:
         reports=(),
         own_proofs=0,
         own_claims=0,
-        live=LiveStatus(300.0, True, (), 0, None, 2, 1, ()),
+        live=LiveStatus(300.0, True, (), 0, None, None, 2, 1, ()),
         no_live=None,
     )
     return replace(status, **changed)
@@ -144,6 +144,7 @@ def troubled() -> NodeStatus:
             ("head", "cursor"),
             1_234,
             "own log: expected an answer",
+            "clock: expected one within 120 s of node 200, got one 600 s ahead",
             1_000,
             1,
             (RepairStatus(4.0, 200, 300, 17, 2),),

@@ -78,7 +78,12 @@ class Health:
         self.limits = limits
         self._clock = clock
         self._wall_clock = wall_clock
+        self._more: list[Callable[[], Check]] = []
         self.observation = Observation(turned=clock())
+
+    def also_checks(self, check: Callable[[], Check]) -> None:
+        """Add a condition; it is asked for on the threads of the HTTP server."""
+        self._more.append(check)
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Take note of what a step did."""
@@ -141,6 +146,7 @@ class Health:
             self._step(seen),
             _sequence(seen),
             _database(seen),
+            *(each() for each in self._more),
         )
 
     def _head(self, seen: Observation) -> Check:

@@ -27,6 +27,7 @@ class Reason(StrEnum):
     DISABLED = "disabled"
     ACCUSED = "accused"
     OWN_LOG_FORKED = "own_log_forked"
+    CLOCK_WRONG = "clock_wrong"
     OWN_LOG_WAITS = "own_log_waits"
     NOT_READY = "not_ready"
     PEER_UNREACHABLE = "peer_unreachable"
@@ -75,6 +76,8 @@ def _of_originators(status: NodeStatus) -> Iterator[Attention]:
 
 
 def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
+    if live.clock_wrong is not None:
+        yield Attention(Reason.CLOCK_WRONG, f"nothing is originated: {live.clock_wrong}")
     # A node that is not registered has no log of its own yet.
     if live.own_log_waits is not None and is_registered:
         yield Attention(Reason.OWN_LOG_WAITS, f"nothing is originated yet: {live.own_log_waits}")

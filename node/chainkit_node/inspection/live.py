@@ -26,6 +26,7 @@ from chainkit_node.inspection.snapshot import (
 )
 from chainkit_node.inspection.words import shown
 from chainkit_node.live.hub import Hub
+from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import Subscription
 from chainkit_node.replicating.repairer import LastComparison, Repair, Repairer
@@ -84,6 +85,7 @@ class LiveView:
     replicator: Replicator
     repairer: Repairer
     own_log: OwnLog
+    clock_check: ClockCheck
     hub: Hub
     repairs: RecentRepairs
     health: Health
@@ -138,12 +140,14 @@ class LiveView:
             waits = None
         except NotReady as error:
             waits = shown(str(error))
+        wrong = self.clock_check.wrong()
         return LiveStatus(
             uptime_seconds=now - self.started_at,
             is_ready=not failing,
             failing_checks=failing,
             blocks_to_go=self.health.observation.blocks_to_go,
             own_log_waits=waits,
+            clock_wrong=None if wrong is None else shown(wrong),
             reader_streams=len(self.hub),
             peer_streams=self.replicator.open_streams(),
             repairs=self.repairs.newest(),

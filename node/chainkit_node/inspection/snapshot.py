@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """Number of the JSON's form: another number is another form."""
 
 MOST_ROWS: Final = 500
@@ -232,6 +232,8 @@ class LiveStatus:
     """Blocks behind the chain's head; None before the first step."""
     own_log_waits: str | None
     """Why nothing is originated yet; None once the own log is known."""
+    clock_wrong: str | None
+    """Why the clock lets nothing be originated; None for a clock that nobody contradicts."""
     reader_streams: int
     """Open streams of readers."""
     peer_streams: int

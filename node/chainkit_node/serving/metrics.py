@@ -45,6 +45,9 @@ class NodeMetrics:
             "refused_tokens", "Tokens of nodes that were refused, by the reason.", "reason"
         )
         self._ready = self._gauge("ready", "1 where health checks are answered with SERVING.")
+        self._clock = self._gauge(
+            "clock_contradicted", "1 while nothing is signed, because others contradict the clock."
+        )
         self._waiting = self._gauge(
             "updates_waiting",
             "Identity updates that wait for a chain's answer, and hold up others.",
@@ -123,6 +126,10 @@ class NodeMetrics:
     def said_updates_waiting(self, count: int) -> None:
         """Record how many identity updates wait for an answer from now on."""
         self._waiting.set(count)
+
+    def knows_clock(self, wrong: Callable[[], str | None]) -> None:
+        """Take how to ask what is wrong with the clock, at each scrape."""
+        self._clock.set_function(lambda: float(wrong() is not None))
 
     def counts_streams(self, count: Callable[[], int]) -> None:
         """Take how to count the open streams, at each scrape."""

@@ -153,6 +153,10 @@ class RealNode:
             raise TimeoutError("the node's event loop had no turn")
         return set(live["substitutes"])
 
+    def attention(self) -> set[str]:
+        """Return its reasons for a person to look at it, by its status."""
+        return {each["reason"] for each in json.loads(self._monitored("/status.json"))["attention"]}
+
     def _monitored(self, path: str) -> bytes:
         with urllib.request.urlopen(f"{self.monitor}{path}", timeout=SECONDS) as answer:
             return bytes(answer.read())

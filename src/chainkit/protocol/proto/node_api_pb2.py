@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&chainkit/protocol/proto/node_api.proto\x12\x14\x63hainkit.node_api.v1\"&\n\x05Range\x12\r\n\x05level\x18\x01 \x01(\r\x12\x0e\n\x06number\x18\x02 \x01(\x04\"|\n\x14\x43ompareRangesRequest\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\x1b\n\x13through_sequence_id\x18\x02 \x01(\x04\x12+\n\x06ranges\x18\x03 \x03(\x0b\x32\x1b.chainkit.node_api.v1.Range\"0\n\x0cRangeContent\x12\x0f\n\x07\x64igests\x18\x01 \x01(\x0c\x12\x0f\n\x07\x65xpired\x18\x02 \x01(\x06\"j\n\x15\x43ompareRangesResponse\x12\x1b\n\x13highest_sequence_id\x18\x01 \x01(\x04\x12\x34\n\x08\x63ontents\x18\x02 \x03(\x0b\x32\".chainkit.node_api.v1.RangeContent\"\x92\x01\n\tTopicHead\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\r\n\x05topic\x18\x02 \x01(\x0c\x12\x1b\n\x13through_sequence_id\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\x04\x12\x18\n\x10last_sequence_id\x18\x05 \x01(\x04\x12\x14\n\x0c\x63hained_hash\x18\x06 \x01(\x0c\"L\n\x0fSignedTopicHead\x12\x1b\n\x13unsigned_topic_head\x18\x01 \x01(\x0c\x12\x1c\n\x14originator_signature\x18\x02 \x01(\x0c\"x\n\rTopicEvidence\x12\x34\n\x05heads\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"J\n\nTopicEntry\x12\x13\n\x0bsequence_id\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x17\n\x0f\x65xpiry_unixtime\x18\x03 \x01(\x04\"e\n\x0eTopicHeadQuery\x12\r\n\x05topic\x18\x01 \x01(\x0c\x12&\n\x19\x65ntries_after_sequence_id\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x1c\n\x1a_entries_after_sequence_id\"O\n\x16QueryTopicHeadsRequest\x12\x35\n\x07queries\x18\x01 \x03(\x0b\x32$.chainkit.node_api.v1.TopicHeadQuery\"y\n\x0fTopicHeadAnswer\x12\x33\n\x04head\x18\x01 \x01(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"Q\n\x17QueryTopicHeadsResponse\x12\x36\n\x07\x61nswers\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.TopicHeadAnswer2z\n\x08TopicApi\x12n\n\x0fQueryTopicHeads\x12,.chainkit.node_api.v1.QueryTopicHeadsRequest\x1a-.chainkit.node_api.v1.QueryTopicHeadsResponse2r\n\x06LogApi\x12h\n\rCompareRanges\x12*.chainkit.node_api.v1.CompareRangesRequest\x1a+.chainkit.node_api.v1.CompareRangesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&chainkit/protocol/proto/node_api.proto\x12\x14\x63hainkit.node_api.v1\"&\n\x05Range\x12\r\n\x05level\x18\x01 \x01(\r\x12\x0e\n\x06number\x18\x02 \x01(\x04\"|\n\x14\x43ompareRangesRequest\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\x1b\n\x13through_sequence_id\x18\x02 \x01(\x04\x12+\n\x06ranges\x18\x03 \x03(\x0b\x32\x1b.chainkit.node_api.v1.Range\"0\n\x0cRangeContent\x12\x0f\n\x07\x64igests\x18\x01 \x01(\x0c\x12\x0f\n\x07\x65xpired\x18\x02 \x01(\x06\"z\n\x15\x43ompareRangesResponse\x12\x1b\n\x13highest_sequence_id\x18\x01 \x01(\x04\x12\x34\n\x08\x63ontents\x18\x02 \x03(\x0b\x32\".chainkit.node_api.v1.RangeContent\x12\x0e\n\x06now_ns\x18\x03 \x01(\x04\"\x92\x01\n\tTopicHead\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\r\n\x05topic\x18\x02 \x01(\x0c\x12\x1b\n\x13through_sequence_id\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\x04\x12\x18\n\x10last_sequence_id\x18\x05 \x01(\x04\x12\x14\n\x0c\x63hained_hash\x18\x06 \x01(\x0c\"L\n\x0fSignedTopicHead\x12\x1b\n\x13unsigned_topic_head\x18\x01 \x01(\x0c\x12\x1c\n\x14originator_signature\x18\x02 \x01(\x0c\"x\n\rTopicEvidence\x12\x34\n\x05heads\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"J\n\nTopicEntry\x12\x13\n\x0bsequence_id\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x17\n\x0f\x65xpiry_unixtime\x18\x03 \x01(\x04\"e\n\x0eTopicHeadQuery\x12\r\n\x05topic\x18\x01 \x01(\x0c\x12&\n\x19\x65ntries_after_sequence_id\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x1c\n\x1a_entries_after_sequence_id\"O\n\x16QueryTopicHeadsRequest\x12\x35\n\x07queries\x18\x01 \x03(\x0b\x32$.chainkit.node_api.v1.TopicHeadQuery\"y\n\x0fTopicHeadAnswer\x12\x33\n\x04head\x18\x01 \x01(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"Q\n\x17QueryTopicHeadsResponse\x12\x36\n\x07\x61nswers\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.TopicHeadAnswer2z\n\x08TopicApi\x12n\n\x0fQueryTopicHeads\x12,.chainkit.node_api.v1.QueryTopicHeadsRequest\x1a-.chainkit.node_api.v1.QueryTopicHeadsResponse2r\n\x06LogApi\x12h\n\rCompareRanges\x12*.chainkit.node_api.v1.CompareRangesRequest\x1a+.chainkit.node_api.v1.CompareRangesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,25 +38,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RANGECONTENT']._serialized_start=230
   _globals['_RANGECONTENT']._serialized_end=278
   _globals['_COMPARERANGESRESPONSE']._serialized_start=280
-  _globals['_COMPARERANGESRESPONSE']._serialized_end=386
-  _globals['_TOPICHEAD']._serialized_start=389
-  _globals['_TOPICHEAD']._serialized_end=535
-  _globals['_SIGNEDTOPICHEAD']._serialized_start=537
-  _globals['_SIGNEDTOPICHEAD']._serialized_end=613
-  _globals['_TOPICEVIDENCE']._serialized_start=615
-  _globals['_TOPICEVIDENCE']._serialized_end=735
-  _globals['_TOPICENTRY']._serialized_start=737
-  _globals['_TOPICENTRY']._serialized_end=811
-  _globals['_TOPICHEADQUERY']._serialized_start=813
-  _globals['_TOPICHEADQUERY']._serialized_end=914
-  _globals['_QUERYTOPICHEADSREQUEST']._serialized_start=916
-  _globals['_QUERYTOPICHEADSREQUEST']._serialized_end=995
-  _globals['_TOPICHEADANSWER']._serialized_start=997
-  _globals['_TOPICHEADANSWER']._serialized_end=1118
-  _globals['_QUERYTOPICHEADSRESPONSE']._serialized_start=1120
-  _globals['_QUERYTOPICHEADSRESPONSE']._serialized_end=1201
-  _globals['_TOPICAPI']._serialized_start=1203
-  _globals['_TOPICAPI']._serialized_end=1325
-  _globals['_LOGAPI']._serialized_start=1327
-  _globals['_LOGAPI']._serialized_end=1441
+  _globals['_COMPARERANGESRESPONSE']._serialized_end=402
+  _globals['_TOPICHEAD']._serialized_start=405
+  _globals['_TOPICHEAD']._serialized_end=551
+  _globals['_SIGNEDTOPICHEAD']._serialized_start=553
+  _globals['_SIGNEDTOPICHEAD']._serialized_end=629
+  _globals['_TOPICEVIDENCE']._serialized_start=631
+  _globals['_TOPICEVIDENCE']._serialized_end=751
+  _globals['_TOPICENTRY']._serialized_start=753
+  _globals['_TOPICENTRY']._serialized_end=827
+  _globals['_TOPICHEADQUERY']._serialized_start=829
+  _globals['_TOPICHEADQUERY']._serialized_end=930
+  _globals['_QUERYTOPICHEADSREQUEST']._serialized_start=932
+  _globals['_QUERYTOPICHEADSREQUEST']._serialized_end=1011
+  _globals['_TOPICHEADANSWER']._serialized_start=1013
+  _globals['_TOPICHEADANSWER']._serialized_end=1134
+  _globals['_QUERYTOPICHEADSRESPONSE']._serialized_start=1136
+  _globals['_QUERYTOPICHEADSRESPONSE']._serialized_end=1217
+  _globals['_TOPICAPI']._serialized_start=1219
+  _globals['_TOPICAPI']._serialized_end=1341
+  _globals['_LOGAPI']._serialized_start=1343
+  _globals['_LOGAPI']._serialized_end=1457
 # @@protoc_insertion_point(module_scope)

@@ -34,12 +34,14 @@ class RangeContent(_message.Message):
     def __init__(self, digests: _Optional[_builtins.bytes] = ..., expired: _Optional[int] = ...) -> None: ...
 
 class CompareRangesResponse(_message.Message):
-    __slots__ = ("highest_sequence_id", "contents")
+    __slots__ = ("highest_sequence_id", "contents", "now_ns")
     HIGHEST_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
     CONTENTS_FIELD_NUMBER: _ClassVar[int]
+    NOW_NS_FIELD_NUMBER: _ClassVar[int]
     highest_sequence_id: int
     contents: _containers.RepeatedCompositeFieldContainer[RangeContent]
-    def __init__(self, highest_sequence_id: _Optional[int] = ..., contents: _Optional[_Iterable[_Union[RangeContent, _Mapping[str, object]]]] = ...) -> None: ...
+    now_ns: int
+    def __init__(self, highest_sequence_id: _Optional[int] = ..., contents: _Optional[_Iterable[_Union[RangeContent, _Mapping[str, object]]]] = ..., now_ns: _Optional[int] = ...) -> None: ...
 
 class TopicHead(_message.Message):
     __slots__ = ("originator_node_id", "topic", "through_sequence_id", "count", "last_sequence_id", "chained_hash")

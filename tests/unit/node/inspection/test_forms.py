@@ -42,7 +42,7 @@ def spoiled(path: str, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("format", 2, "status: expected JSON of format 1, got 2"),
+        ("format", 1, "status: expected JSON of format 2, got 1"),
         ("node_id", "100", "status.node_id: expected int, got 100"),
         ("is_enabled", 1, "status.is_enabled: expected bool, got 1"),
         ("taken_at", None, "status.taken_at: expected a number, got None"),
@@ -63,7 +63,7 @@ def test_parse_status__another_value_in_a_field__names_its_place(
 
 
 def test_parse_status__no_object__is_refused() -> None:
-    with pytest.raises(MalformedAnswer, match="JSON of format 1, got list"):
+    with pytest.raises(MalformedAnswer, match="JSON of format 2, got list"):
         parse_status([])
 
 

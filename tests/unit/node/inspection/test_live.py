@@ -74,6 +74,7 @@ def view(
         cast(Any, replicator),
         cast(Any, repairer),
         cast(Any, SimpleNamespace(check=check)),
+        cast(Any, SimpleNamespace(wrong=lambda: "clock: wrong")),
         cast(Any, range(5)),
         repairs,
         Health(ReadyLimits()),

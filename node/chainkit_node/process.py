@@ -16,6 +16,7 @@ from chainkit_node.closing_steps import ClosingSteps
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
+from chainkit_node.loop_lag import LoopLag
 from chainkit_node.peers.directory import NodeDirectory
 from chainkit_node.peers.newest import NewestListing
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
@@ -68,6 +69,7 @@ class OpenedLog:
     hub: Hub
     handover: Handover
     metrics: NodeMetrics
+    lag: LoopLag
 
     def publish(self, rows: Sequence[StoredEnvelope]) -> None:
         """Send streams the envelopes with the newest sequence ids; from any thread."""
@@ -94,8 +96,9 @@ def open_log(
     bounds = ReportBounds()
     reader = ReportReader(store, bounds)
     steps.add(reader.close)
-    handover = Handover(asyncio.get_running_loop())
-    return OpenedLog(store, log, directory, newest, bounds, reader, Hub(), handover, metrics)
+    handover, lag = Handover(asyncio.get_running_loop()), LoopLag()
+    metrics.knows_lag(lag.seconds)
+    return OpenedLog(store, log, directory, newest, bounds, reader, Hub(), handover, metrics, lag)
 
 
 def build_server(

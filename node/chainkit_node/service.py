@@ -78,6 +78,7 @@ async def run_node(service: NodeService) -> None:
             metrics.reports,
             opened.bounds,
             clock.latest_ns,
+            opened.lag.delays,
         )
         steps.add(writer.close)
         network = NetworkTasks(
@@ -99,7 +100,7 @@ async def run_node(service: NodeService) -> None:
         address, certificate = service.serving.address, service.serving.certificate
         await server.start(address, certificate, "node for readers and payers")
         indexer.start()
-        await _until(ended, *network.coroutines())
+        await _until(ended, opened.lag.run(), *network.coroutines())
         indexer.raise_error()
 
 
@@ -151,7 +152,9 @@ def _signing_methods(
     heads = TopicHeadsHandler(opened.log, TopicHeads(registration.node_id, service.key), limits)
     reports = SubmitReportHandler(writer, opened.handover, opened.bounds, metrics.reports)
     return SigningMethods(
-        PublishHandler(publisher, opened.handover, limits, metrics).publish_payer_envelopes,
+        PublishHandler(
+            publisher, opened.handover, limits, metrics, opened.lag.seconds
+        ).publish_payer_envelopes,
         heads.query_topic_heads,
         reports.submit_misbehavior_report,
     )
@@ -166,6 +169,7 @@ def _status_page(
         network.repairer,
         network.own_log,
         clock,
+        opened.lag,
         opened.hub,
         network.repairs,
         service.monitor.health,

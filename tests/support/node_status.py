@@ -91,7 +91,7 @@ def healthy(**changed: Any) -> NodeStatus:
         reports=(),
         own_proofs=0,
         own_claims=0,
-        live=LiveStatus(300.0, True, (), 0, None, None, 2, 1, ()),
+        live=LiveStatus(300.0, True, (), 0, None, None, 0.0, 2, 1, ()),
         no_live=None,
     )
     return replace(status, **changed)
@@ -145,6 +145,7 @@ def troubled() -> NodeStatus:
             1_234,
             "own log: expected an answer",
             "clock: expected one within 120 s of node 200, got one 600 s ahead",
+            3.21,
             1_000,
             1,
             (RepairStatus(4.0, 200, 300, 17, 2),),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,8 +100,14 @@ class Directory:
 class Host:
     """A node's database and the writer of its reports."""
 
-    def __init__(self, path: Path | str, bounds: ReportBounds | None = None) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        bounds: ReportBounds | None = None,
+        own_delays: Callable[[float], float] = lambda seconds: 0.0,
+    ) -> None:
         self.chain = FakeChain()
+        self.own_delays = own_delays
         self.indexer = FakeNode(self.chain, path, window_blocks=2)
         self.store = self.indexer.store
         self.bounds = bounds or ReportBounds()
@@ -114,7 +120,13 @@ class Host:
     def start(self) -> None:
         """Begin with nothing in memory but the numbers."""
         self.writer = ReportWriter(
-            self.store, self.directory, KEY, self.metrics, self.bounds, lambda: self.now_ns
+            self.store,
+            self.directory,
+            KEY,
+            self.metrics,
+            self.bounds,
+            lambda: self.now_ns,
+            self.own_delays,
         )
 
     def restart(self) -> None:

@@ -16,6 +16,7 @@ from chainkit_node.inspection.snapshot import (
     PeerStatus,
 )
 
+_LATE_SECONDS: Final = 1.0
 _MOST_WHY: Final = 120
 """Characters of an error: the peer's own row has more."""
 
@@ -29,6 +30,7 @@ class Reason(StrEnum):
     OWN_LOG_FORKED = "own_log_forked"
     CLOCK_WRONG = "clock_wrong"
     OWN_LOG_WAITS = "own_log_waits"
+    OVERLOADED = "overloaded"
     NOT_READY = "not_ready"
     PEER_UNREACHABLE = "peer_unreachable"
     PEER_FAILING = "peer_failing"
@@ -81,6 +83,9 @@ def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
     # A node that is not registered has no log of its own yet.
     if live.own_log_waits is not None and is_registered:
         yield Attention(Reason.OWN_LOG_WAITS, f"nothing is originated yet: {live.own_log_waits}")
+    if live.late_seconds >= _LATE_SECONDS:
+        text = f"its own loop is {live.late_seconds:.1f} s late: it has more to do than it can"
+        yield Attention(Reason.OVERLOADED, text)
     if not live.is_ready:
         text = f"not ready: {', '.join(live.failing_checks)}"
         yield Attention(Reason.NOT_READY, text)

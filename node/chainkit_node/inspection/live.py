@@ -26,6 +26,7 @@ from chainkit_node.inspection.snapshot import (
 )
 from chainkit_node.inspection.words import shown
 from chainkit_node.live.hub import Hub
+from chainkit_node.loop_lag import LoopLag
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import Subscription
@@ -86,6 +87,7 @@ class LiveView:
     repairer: Repairer
     own_log: OwnLog
     clock_check: ClockCheck
+    lag: LoopLag
     hub: Hub
     repairs: RecentRepairs
     health: Health
@@ -148,6 +150,7 @@ class LiveView:
             blocks_to_go=self.health.observation.blocks_to_go,
             own_log_waits=waits,
             clock_wrong=None if wrong is None else shown(wrong),
+            late_seconds=self.lag.seconds(),
             reader_streams=len(self.hub),
             peer_streams=self.replicator.open_streams(),
             repairs=self.repairs.newest(),

@@ -234,6 +234,8 @@ class LiveStatus:
     """Why nothing is originated yet; None once the own log is known."""
     clock_wrong: str | None
     """Why the clock lets nothing be originated; None for a clock that nobody contradicts."""
+    late_seconds: float
+    """How late the event loop is."""
     reader_streams: int
     """Open streams of readers."""
     peer_streams: int

@@ -31,7 +31,7 @@ from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.registration import Registration
-from chainkit_node.originating.sequencer import Answer, Sequencer
+from chainkit_node.originating.sequencer import MOST_WAITING_SECONDS, Answer, Sequencer
 from chainkit_node.types import NewEnvelope
 
 _MOST_PER_LOOK: Final = 100
@@ -82,7 +82,11 @@ class Publisher:
         """Take the parts that judge and number."""
         self._originator = originator
         self._thread = GroupThread[_Request](
-            "judge", self._judge_all, lambda each: len(each.envelopes), _MOST_PER_LOOK
+            "judge",
+            self._judge_all,
+            lambda each: len(each.envelopes),
+            _MOST_PER_LOOK,
+            most_seconds=MOST_WAITING_SECONDS,
         )
 
     def accept(self, envelopes: Sequence[bytes]) -> Answer:
@@ -100,7 +104,9 @@ class Publisher:
         """Judge the waiting requests, and end the thread; the sequencer must still run."""
         self._thread.close()
 
-    def _judge_all(self, requests: Sequence[_Request]) -> None:
+    def _judge_all(self, waiting: Sequence[_Request]) -> None:
+        # A caller that has gone meanwhile costs nothing more.
+        requests = [each for each in waiting if not each.answer.cancelled()]
         with _refusing(requests):
             self._originator.freshness.check()
             node_id = self._originator.registration.node_id()

@@ -43,6 +43,9 @@ from chainkit_node.types import NewEnvelope
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes that one transaction stores, but for those of one larger request."""
 
+MOST_WAITING_SECONDS: Final = 5.0
+"""For how long a publish waits for its turn before others are refused."""
+
 _MOST_FOLLOWED_NS: Final = 60 * NANOSECONDS_PER_SECOND
 """How far ahead of the clock a commit's time is followed: a chain whose clock is wrong must not
 make this node's envelopes count as future-dated."""
@@ -96,7 +99,11 @@ class Sequencer:
         self._known: dict[int, int] = {}
         """Last sequence id of each node id that was published, or was stored before the start."""
         self._thread = GroupThread[_Waiting](
-            "sequencer", self._store_all, lambda each: len(each.payloads), MOST_PER_COMMIT
+            "sequencer",
+            self._store_all,
+            lambda each: len(each.payloads),
+            MOST_PER_COMMIT,
+            most_seconds=MOST_WAITING_SECONDS,
         )
 
     def submit(self, payloads: Sequence[NewEnvelope], answer: Answer | None = None) -> Answer:

@@ -22,6 +22,8 @@ class Reason(StrEnum):
     """Too many reports wait to be judged."""
     RATE = "rate"
     """One address submits too many reports."""
+    LATE = "late"
+    """This node was late itself while it waited for the answer."""
     UNAVAILABLE = "unavailable"
     """The database or the registry is not there."""
     FAULT = "fault"

@@ -23,12 +23,13 @@ from sqlalchemy import Connection
 from chainkit.errors import ChainkitError
 from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.report import LivenessRequest, liveness_report, safety_report
-from chainkit.misbehavior.types import Misbehavior
+from chainkit.misbehavior.types import SLOW_SECONDS, UNRESPONSIVE_SECONDS, Misbehavior
 from chainkit.protocol.reports import misbehavior_digest
 from chainkit.service.allowance import Held
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
+from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.store import Store
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.peers.directory import Listing, NodeDirectory
@@ -58,6 +59,12 @@ MOST_WAITING_BYTES: Final = 32 << 20
 
 LEAST_CHARGE: Final = 64 << 10
 """Bytes that a smaller report counts for, too: so clients' reports never fill the queue."""
+
+_LEAST_SECONDS: Final = {
+    Misbehavior.SLOW_NODE: SLOW_SECONDS,
+    Misbehavior.UNRESPONSIVE_NODE: UNRESPONSIVE_SECONDS,
+}
+"""From how long an answer is a failure, without what this node was late itself."""
 
 _SUBJECT: Final = "misbehavior report"
 
@@ -90,10 +97,12 @@ class ReportWriter:
         metrics: ReportMetrics,
         bounds: ReportBounds,
         clock_ns: Callable[[], int] = time.time_ns,
+        own_delays: Callable[[float], float] = lambda seconds: 0.0,
     ) -> None:
         """Take the node's database, registry and key, the metrics, and how much is stored.
 
-        Raises StoreError where the database cannot be read.
+        ``own_delays`` tells by how much this node's own loop was late in the last seconds. Raises
+        StoreError where the database cannot be read.
         """
         self._store = store
         self._directory = directory
@@ -102,6 +111,7 @@ class ReportWriter:
         self._metrics = metrics
         self._bounds = bounds
         self._clock_ns = clock_ns
+        self._own_delays = own_delays
         self._lock = Lock()
         self._room = {each: Held(MOST_WAITING_BYTES, 0) for each in (FROM_NODE, FROM_CLIENT)}
         with store.reading() as connection:
@@ -137,8 +147,14 @@ class ReportWriter:
     ) -> None:
         """Report a request that was answered late, with an error or not at all.
 
-        The call never waits and never raises, as ``submit_own_safety``.
+        A node that was late itself takes an answer that has come for one that is late, so its
+        own delays do not count. The call never waits and never raises, as ``submit_own_safety``.
         """
+        seconds = response_time_ns / NANOSECONDS_PER_SECOND
+        delays = self._own_delays(seconds)
+        if delays and seconds - delays < _LEAST_SECONDS.get(misbehavior, 0.0):
+            self._metrics.refused(Reason.LATE)
+            return
         now_ns = self._clock_ns()
         self._submit_own(
             lambda: liveness_report(

@@ -48,6 +48,7 @@ class NodeMetrics:
         self._clock = self._gauge(
             "clock_contradicted", "1 while nothing is signed, because others contradict the clock."
         )
+        self._lag = self._gauge("loop_lag_seconds", "How late the event loop is.")
         self._waiting = self._gauge(
             "updates_waiting",
             "Identity updates that wait for a chain's answer, and hold up others.",
@@ -95,7 +96,7 @@ class NodeMetrics:
             "publishes", "Requests to publish, by outcome: stored, or gRPC's code.", "outcome"
         )
         # Each label is known from the start: Prometheus sees no increase from nothing to 1.
-        for outcome in (STORED, "unavailable"):
+        for outcome in (STORED, "unavailable", "resource_exhausted", "cancelled"):
             self._publishes.labels(outcome)
         self._publish_seconds = self._histogram(
             "publish_seconds", "From a request to publish to its commit.", _SECONDS
@@ -130,6 +131,10 @@ class NodeMetrics:
     def knows_clock(self, wrong: Callable[[], str | None]) -> None:
         """Take how to ask what is wrong with the clock, at each scrape."""
         self._clock.set_function(lambda: float(wrong() is not None))
+
+    def knows_lag(self, seconds: Callable[[], float]) -> None:
+        """Take how late the event loop is, at each scrape."""
+        self._lag.set_function(seconds)
 
     def counts_streams(self, count: Callable[[], int]) -> None:
         """Take how to count the open streams, at each scrape."""

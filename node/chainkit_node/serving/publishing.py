@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
+from typing import Final
 
 from chainkit.errors import StoreError
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.stored_envelopes import written_envelopes
-from chainkit.service.refusals import NotReady, Refusal
+from chainkit.service.refusals import NotReady, Overloaded, Refusal
 from chainkit_node.live.handover import Handover
 from chainkit_node.originating.publisher import Publisher
 from chainkit_node.serving import requests
 from chainkit_node.serving.metrics import STORED, NodeMetrics
 from chainkit_node.settings import ServingLimits
+
+MOST_LATE_SECONDS: Final = 2.0
+"""A node whose event loop is later than so refuses at once what it could not answer in time."""
 
 
 class PublishHandler:
@@ -25,12 +30,17 @@ class PublishHandler:
         handover: Handover,
         limits: ServingLimits,
         metrics: NodeMetrics,
+        late_seconds: Callable[[], float],
     ) -> None:
-        """Take the publisher, the handover of its answers, the limits, and the metrics."""
+        """Take the publisher, the handover of its answers, the limits, and the metrics.
+
+        ``late_seconds`` tells how late the event loop is.
+        """
         self._publisher = publisher
         self._handover = handover
         self._limits = limits
         self._metrics = metrics
+        self._late_seconds = late_seconds
 
     async def publish_payer_envelopes(self, data: bytes) -> bytes:
         """Answer with the OriginatorEnvelopes, in the request's order."""
@@ -44,6 +54,10 @@ class PublishHandler:
         return answer
 
     async def _publish(self, data: bytes) -> bytes:
+        if (late := self._late_seconds()) > MOST_LATE_SECONDS:
+            expected = f"a node that is at most {MOST_LATE_SECONDS:g} s late"
+            got = f"one that is {late:.1f} s late; try again later, or another node"
+            raise Overloaded("publish", expected, got)
         request = requests.parsed(Envelopes, data)
         requests.check_count("payer_envelopes", len(request.envelopes), self._limits.publish)
         stored = await self._handover.wait(self._publisher.accept(request.envelopes))

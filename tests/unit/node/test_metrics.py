@@ -17,7 +17,7 @@ from chainkit.protocol.proto.message_api_pb2 import (
     SubscribeEnvelopesRequest,
 )
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.refusals import InvalidRequest, NotReady
+from chainkit.service.refusals import InvalidRequest, NotReady, Overloaded
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
@@ -62,10 +62,14 @@ class Publisher:
 
 
 async def publish(
-    publisher: Publisher, metrics: NodeMetrics, request: bytes, seconds: float | None = None
+    publisher: Publisher,
+    metrics: NodeMetrics,
+    request: bytes,
+    seconds: float | None = None,
+    late: float = 0.0,
 ) -> bytes:
     handover = Handover(asyncio.get_running_loop())
-    handler = PublishHandler(publisher, handover, LIMITS, metrics)
+    handler = PublishHandler(publisher, handover, LIMITS, metrics, lambda: late)
     return await asyncio.wait_for(handler.publish_payer_envelopes(request), seconds)
 
 
@@ -182,3 +186,10 @@ def test_refusals__of_a_method__are_counted_by_code(metrics: NodeMetrics) -> Non
     metrics.said_ready(True)
 
     assert samples(metrics) == {"refusals_total INVALID_ARGUMENT QueryEnvelopes": 1, "ready": 1}
+
+
+def test_publish__node_is_late_itself__is_refused_at_once(metrics: NodeMetrics) -> None:
+    with pytest.raises(Overloaded, match="at most 2 s late, got one that is 3"):
+        asyncio.run(publish(Publisher(), metrics, b"", late=3.0))
+
+    assert samples(metrics)["publishes_total resource_exhausted"] == 1

@@ -28,6 +28,7 @@ from chainkit_node.originating.sequencer import ClockBehind, Sequencer, _times
 from chainkit_node.types import NewEnvelope
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
+from support.indexer.loop_results import Clock as LoopClock
 
 KEY = SigningKey(b"\3" * 32)
 NODE_ID = 100
@@ -328,3 +329,30 @@ def test_submit__too_many_wait__refuses_the_rest_and_stores_what_waited(
     wait(answers, 60)
 
     assert len(node.rows()) == MOST_WAITING + 1
+
+
+def test_submit__first_waits_for_too_long__refuses_more_until_it_had_its_turn(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entered, released = Event(), Event()
+    insert, seconds = Store.insert_envelopes, LoopClock()
+
+    def waits(self: Store, connection: Any, rows: Any) -> None:
+        entered.set()
+        assert released.wait(60)
+        insert(self, connection, rows)
+
+    monkeypatch.setattr(Store, "insert_envelopes", waits)
+    monkeypatch.setattr(node.sequencer._thread, "_clock", seconds)
+    answers = [node.sequencer.submit(new("being stored"))]
+    assert entered.wait(60)
+    answers.append(node.sequencer.submit(new("first")))
+    seconds.seconds += 5.5
+    with pytest.raises(Overloaded, match="wait at most 5 s to be stored, got one that has"):
+        node.sequencer.submit(new("second"))
+    released.set()
+    wait(answers, 60)
+    answers.append(node.sequencer.submit(new("third")))
+    wait(answers, 60)
+
+    assert len(node.rows()) == 3

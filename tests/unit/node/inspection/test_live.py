@@ -75,6 +75,7 @@ def view(
         cast(Any, repairer),
         cast(Any, SimpleNamespace(check=check)),
         cast(Any, SimpleNamespace(wrong=lambda: "clock: wrong")),
+        cast(Any, SimpleNamespace(seconds=lambda: 0.5)),
         cast(Any, range(5)),
         repairs,
         Health(ReadyLimits()),

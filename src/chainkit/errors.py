@@ -25,6 +25,7 @@
     │   │   ├── WalletUnanswered     whether a contract wallet signed is not known yet
     │   │   └── InconsistentAnswer
     │   │       ├── OversizedAnswer
+    │   │       │   └── OversizedBatch
     │   │       └── Disproved        a hash shows that it is wrong
     │   ├── StateUnavailable     StateFault or StateRefused: the block's state is not kept
     │   ├── MethodUnavailable    MethodFault or MethodRefused: the method is not offered
@@ -174,6 +175,10 @@ class InconsistentAnswer(RetryableChainError):
 
 class OversizedAnswer(InconsistentAnswer):
     """An answer of more bytes than the limit: a smaller request may be answered."""
+
+
+class OversizedBatch(OversizedAnswer):
+    """A request has more calls than the endpoint takes: the client sends fewer at once."""
 
 
 class Disproved(InconsistentAnswer):

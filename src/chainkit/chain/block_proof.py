@@ -28,8 +28,9 @@ from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x, parse_bytes
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockHeader, BlockRoots, Log
 
-_BLOCKS_PER_BATCH: Final = BATCH_SIZE // 2
-"""Two requests for each: its transactions and its receipts."""
+_CALLS_PER_BLOCK: Final = 2
+"""Its transactions and its receipts."""
+_BLOCKS_PER_BATCH: Final = BATCH_SIZE // _CALLS_PER_BLOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,8 @@ def read_proved_block(client: RpcClient, header: BlockHeader, chain_id: int) -> 
     if header.roots is None:
         raise Unprovable(subject, "a header that has its hash", f"one {header.doubt}")
     height = hex(header.number)
-    block, receipts = client.batch(
-        [("eth_getBlockByNumber", (height, True)), ("eth_getBlockReceipts", (height,))]
+    block, receipts = _answers(
+        client, [("eth_getBlockByNumber", (height, True)), ("eth_getBlockReceipts", (height,))]
     )
     contents = _proved_contents(client, header, header.roots, block, receipts, chain_id)
     encoded, doubt = _encoded_header(client, header, block)
@@ -125,7 +126,7 @@ def _proved_logs(
     calls: list[RpcCall] = [("eth_getBlockByNumber", (height, True)) for height in heights]
     calls += [("eth_getBlockReceipts", (height,)) for height in heights]
     try:
-        answers = client.batch(calls)
+        answers = _answers(client, calls)
     except OversizedAnswer:
         if len(headers) == 1:
             raise
@@ -139,6 +140,19 @@ def _proved_logs(
         encoded, _ = _proved_contents(client, header, header.roots, block, outcomes, chain_id)
         hashes = [keccak256(each) for each in encoded]
         yield _logs(header, hashes, outcomes, wanted)
+
+
+def _answers(client: RpcClient, calls: Sequence[RpcCall]) -> list[Any]:
+    """Return what an endpoint answers to a batch; the two calls of one block also each alone.
+
+    A limit of a batch's bytes is none for a single answer.
+    """
+    try:
+        return client.batch(calls)
+    except OversizedAnswer:
+        if len(calls) > _CALLS_PER_BLOCK:
+            raise
+    return [client.request(method, *params) for method, params in calls]
 
 
 def _proved_contents(

@@ -17,7 +17,7 @@ from typing import Any, Final, Self, TypeVar
 import requests
 
 from chainkit.chain.backoff import Backoff
-from chainkit.chain.failures import FailureSorter, RpcErrorObject
+from chainkit.chain.failures import BATCH, FailureSorter, RpcErrorObject
 from chainkit.chain.location import location_of, secrets_of
 from chainkit.chain.log_query import LogQuery
 from chainkit.chain.transport import (
@@ -31,6 +31,8 @@ from chainkit.chain.transport import (
 )
 from chainkit.errors import (
     InconsistentAnswer,
+    OversizedAnswer,
+    OversizedBatch,
     RangeRefused,
     RateLimited,
     RefusedRequest,
@@ -89,6 +91,7 @@ class RpcClient:
         self._retry = retry or RetryPolicy()
         self._secrets = secrets
         self._requests, self._seconds = 0, 0.0
+        self._batch_size = BATCH_SIZE
         self._counting = threading.Lock()
         self.proved_header_fields: dict[tuple[str, ...], int] = {}
         """Which fields of hard forks a header has that was proved, to the highest such block."""
@@ -137,13 +140,19 @@ class RpcClient:
     def batch(self, calls: Sequence[RpcCall]) -> list[Any]:
         """Return the results of many calls, in their order, in as few requests as allowed.
 
-        If one call is refused, the batch is refused; a rate limit takes precedence over other
-        refusals.
+        If one call is refused, the batch is refused; a limit of requests or of a batch takes
+        precedence over other refusals. Where a request has more calls than the endpoint takes,
+        half as many are sent from then on, and at last each alone. Raises OversizedAnswer, or
+        RangeRefused if logs of several blocks are among the calls, where the answers are more
+        bytes than the endpoint gives at once.
         """
         results: list[Any] = []
-        for start in range(0, len(calls), BATCH_SIZE):
-            part = calls[start : start + BATCH_SIZE]
-            results.extend(self._retried(partial(self._one_batch, part)))
+        while len(results) < len(calls):
+            part = calls[len(results) : len(results) + self._batch_size]
+            try:
+                results.extend(self._retried(partial(self._one_batch, part)))
+            except OversizedBatch:
+                self._batch_size = max(1, min(self._batch_size, len(part) // 2))
         return results
 
     def _one_request(self, method: str, params: Sequence[Any]) -> Any:
@@ -152,35 +161,44 @@ class RpcClient:
         return self._result(method, query, self._sent(method, send, query))
 
     def _one_batch(self, calls: Sequence[RpcCall]) -> list[Any]:
+        if self._batch_size == 1:
+            return [self._one_request(method, params) for method, params in calls]
         query = LogQuery.among(calls)
         send = partial(self.transport.make_batch_request, calls)
-        answers = self._sent("batch", send, query)
+        answers = self._sent(BATCH, send, query)
         if not isinstance(answers, list):
             # An endpoint that refuses the whole batch answers with one error object.
-            self._result("batch", query, answers)
+            self._refuse_if_limited([(BATCH, ())], [answers], query)
+            self._result(BATCH, query, answers)
             raise self.inconsistent("batch", f"{len(calls)} answers", "a single one")
         if len(answers) != len(calls):
             raise self.inconsistent("batch", f"{len(calls)} answers", len(answers))
-        self._refuse_if_limited(calls, answers)
+        self._refuse_if_limited(calls, answers, query)
         return [
             self._result(method, LogQuery.among([(method, params)]), answer)
             for (method, params), answer in zip(calls, answers, strict=True)
         ]
 
-    def _refuse_if_limited(self, calls: Sequence[RpcCall], answers: Sequence[Any]) -> None:
+    def _refuse_if_limited(
+        self, calls: Sequence[RpcCall], answers: Sequence[Any], query: LogQuery | None
+    ) -> None:
         for call, answer in zip(calls, answers, strict=True):
             error = answer.get("error") if isinstance(answer, dict) else None
-            if error is not None:
-                failure = self._sorter.of_answer(call[0], error, LogQuery.among([call]))
-                if isinstance(failure, RateLimited):
-                    raise failure
+            if error is None:
+                continue
+            about = RpcErrorObject.of(error)
+            if failure := self._sorter.of_batch(about, query, call[0], len(calls)):
+                raise failure
+            limited = self._sorter.of_answer(call[0], error, LogQuery.among([call]))
+            if isinstance(limited, RateLimited):
+                raise limited
 
     def _retried(self, attempt: Callable[[], Parsed]) -> Parsed:
         for number in range(1, self._retry.attempts):
             try:
                 return _attempted(attempt, number)
-            except RangeRefused:
-                # The same range would be refused again.
+            except (RangeRefused, OversizedAnswer):
+                # The same would be refused again.
                 raise
             except RetryableChainError as error:
                 pause = self._retry.pause(number - 1, getattr(error, "retry_after", None))

@@ -16,8 +16,10 @@ import requests
 from chainkit.chain.location import shown
 from chainkit.chain.log_query import LogQuery
 from chainkit.chain.refusals import (
+    BatchLimit,
     Refusal,
     RefusalKind,
+    read_batch_limit,
     read_rate_limit,
     read_refusal,
     tells_of_missing_method,
@@ -35,12 +37,16 @@ from chainkit.errors import (
     MethodFault,
     MethodRefused,
     OversizedAnswer,
+    OversizedBatch,
     RangeRefused,
     RateLimited,
     RefusedRequest,
     StateFault,
     StateRefused,
 )
+
+BATCH: Final = "batch"
+"""Stands for the method where an error is about several calls."""
 
 _REVERT_CODE: Final = 3
 _NO_SUCH_BLOCK_CODE: Final = -39001
@@ -49,6 +55,7 @@ _CALLER_FAULT_CODES: Final = frozenset(
 )
 _TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
 _TOO_MUCH_STATUSES: Final = frozenset({400, 413, 422})
+_ENTITY_TOO_LARGE: Final = 413
 _ACCESS_STATUSES: Final = frozenset({401, 402, 403, 407})
 """Statuses that only a person can correct. All others pass: a load balancer may say 404 for a
 moment."""
@@ -112,15 +119,34 @@ class FailureSorter:
         if query is not None:
             refusal = read_refusal(about.code, about.message, about.data)
             return self.log_query_error(query, refusal, about.message)
+        message = shown(about.message, self.secrets)
+        if read_batch_limit(about.message, about.data) is BatchLimit.BYTES:
+            return self._oversized(message)
         if limit := read_rate_limit(about.code, about.message, about.data):
             return self._rate_limited(about.message, limit.retry_after)
-        message = shown(about.message, self.secrets)
         refused_type, fault_type = _error_types(method, about)
         if about.code not in _CALLER_FAULT_CODES:
             return fault_type(f"{method} at {self.name}", "a result", message)
         refused = refused_type(f"{method} at {self.name}", "a result", message)
         refused.data = about.revert_data
         return refused
+
+    def of_batch(
+        self, about: RpcErrorObject, query: LogQuery | None, method: str = BATCH, calls: int = 1
+    ) -> ChainError | None:
+        """Return the error of a batch that exceeds a limit, None where an error says another thing.
+
+        ``query`` is all that the batch of ``calls`` calls asks for in logs. ``method`` is that of
+        the call that the error answers.
+        """
+        limit = read_batch_limit(about.message, about.data)
+        text = shown(about.message, self.secrets)
+        if limit is BatchLimit.CALLS:
+            return OversizedBatch(f"batch at {self.name}", "answers", text)
+        # A refused range may say in words which one would be answered.
+        if limit is None or calls == 1 or method == "eth_getLogs":
+            return None
+        return self.of_failure(BATCH, AnswerTooLarge(text), query)
 
     def of_failure(self, method: str, failure: Exception, query: LogQuery | None) -> ChainError:
         """Return the error for what kept an answer from coming, or from being read."""
@@ -135,8 +161,7 @@ class FailureSorter:
         if isinstance(failure, AnswerTooLarge):
             if query is not None and query.blocks > 1:
                 return self._range_refused(query, str(failure))
-            subject = f"answer at {self.name}"
-            return OversizedAnswer(subject, "one of bounded size", str(failure))
+            return self._oversized(str(failure))
         expected = failure.expected if isinstance(failure, MalformedAnswer) else "JSON"
         return self.inconsistent("answer", expected, shown(failure, self.secrets))
 
@@ -162,6 +187,8 @@ class FailureSorter:
         status, got = failure.status, f"HTTP {failure.status}"
         pause = _seconds(failure.headers.get("Retry-After"))
         about = RpcErrorObject.in_body(failure.body)
+        if method == BATCH and (error := self._oversized_batch(failure, about, query)):
+            return error
         read = read_rate_limit if query is None else read_refusal
         said = read(about.code, about.message, about.data) if about else None
         if status == 429 or (said is not None and said.kind is RefusalKind.RATE):
@@ -184,6 +211,16 @@ class FailureSorter:
             return refused_type(self.name, "HTTP 200", text)
         return EndpointUnavailable(self.name, "an answer", got)
 
+    def _oversized_batch(
+        self, failure: HttpFailure, about: RpcErrorObject | None, query: LogQuery | None
+    ) -> ChainError | None:
+        """Return the error if the status is about a batch's size, by its words or by itself."""
+        if about is not None and (error := self.of_batch(about, query)):
+            return error
+        if failure.status != _ENTITY_TOO_LARGE or (query is not None and query.blocks > 1):
+            return None
+        return OversizedBatch(f"batch at {self.name}", "answers", f"HTTP {failure.status}")
+
     def _refused_logs(
         self, failure: HttpFailure, about: RpcErrorObject | None, query: LogQuery
     ) -> ChainError | None:
@@ -201,6 +238,9 @@ class FailureSorter:
         return self.log_query_error(
             query, refusal, f"HTTP {failure.status} {about.message}".strip()
         )
+
+    def _oversized(self, got: str) -> OversizedAnswer:
+        return OversizedAnswer(f"answer at {self.name}", "one of bounded size", got)
 
     def _rate_limited(self, message: str, retry_after: float | None) -> RateLimited:
         limited = RateLimited(self.name, "an answer", shown(message, self.secrets))

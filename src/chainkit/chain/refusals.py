@@ -64,6 +64,21 @@ _NO_METHOD: Final = re.compile(
     r"|\b(?:unsupported|unknown|no such) (?:rpc )?method\b",
     re.DOTALL,
 )
+_TOO_MANY_CALLS: Final = re.compile(
+    r"^batch too large$"  # geth, Nitro
+    r"|batch limit \d+ exceeded"  # Erigon
+    r"|batch size limit exceeded"  # Nethermind
+    r"|max(?:imum)? batch size"  # Besu
+    r"|batch request was too large|request is too big"  # reth
+    r"|too many rpc calls in batch"  # proxyd
+    r"|batch of more than \d+ requests"  # dRPC
+    r"|batch(?:ed)? requests? (?:are|is) (?:not (?:supported|allowed)|disabled)"  # reth, Hiero
+)
+_TOO_MANY_BYTES: Final = re.compile(
+    r"response (?:is |was |body )?too (?:large|big)"  # geth, Nitro, reth, proxyd
+    r"|maxbatchresponsebodysize"  # Nethermind
+    r"|response size (?:is larger|should not|exceeded|limit|too large)"  # Alchemy, BNB Chain
+)
 _NOT_YET_INDEXED: Final = re.compile(r"transaction indexing is in progress")
 _MAY_BE_POOLED: Final = re.compile(
     r"already ?(?:known|imported|exists|in (?:the )?(?:tx ?|mem)?pool)"
@@ -101,6 +116,15 @@ _PAUSE: Final = re.compile(
     r"(?:try again|try_again|retry|backoff)[ _](?:in|after|seconds)\D{0,4}?"
     r"(\d{1,9}(?:\.\d{1,9})?)\s*(milli|ms|m)?"
 )
+
+
+class BatchLimit(StrEnum):
+    """The limit that a batch exceeds; docs/endpoints.md lists who has which."""
+
+    CALLS = "calls"
+    """Send fewer calls in one request, from now on."""
+    BYTES = "bytes"
+    """Ask for less at once; a single call's answer may exceed it, too."""
 
 
 class RefusalKind(StrEnum):
@@ -147,6 +171,14 @@ def read_rate_limit(code: int | None, message: str, data: object = None) -> Refu
     if code in (-32005, 429) or _RATE.search(text):
         return Refusal(RefusalKind.RATE, retry_after=_pause(text))
     return None
+
+
+def read_batch_limit(message: str, data: object = None) -> BatchLimit | None:
+    """Return the limit that an error names, by its words: its codes mean other things elsewhere."""
+    text = _text(message, data)
+    if _TOO_MANY_CALLS.search(text):
+        return BatchLimit.CALLS
+    return BatchLimit.BYTES if _TOO_MANY_BYTES.search(text) else None
 
 
 def tells_of_missing_state(message: str) -> bool:

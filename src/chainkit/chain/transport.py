@@ -208,8 +208,9 @@ def _in_order(answers: list[Any], calls: Sequence[Mapping[str, Any]]) -> list[An
     if not all(isinstance(answer, dict) for answer in answers):
         raise MalformedAnswer("JSON-RPC objects", "others")
     for answer in answers:
-        if answer.get("id") is None and answer.get("error") is not None:
-            # It does not say which call it refuses; the results of the others are not all.
+        is_of_all = answer.get("id") is None or len(answers) == 1
+        if is_of_all and answer.get("error") is not None:
+            # It does not say which call it refuses, or stands for all: geth gives the first's id.
             return [answer] * len(calls)
     by_id = {answer["id"]: answer for answer in answers if type(answer.get("id")) is int}
     if len(by_id) != len(answers) or by_id.keys() != {call["id"] for call in calls}:

@@ -367,6 +367,13 @@ def test_blocks__answer_too_large__are_asked_for_in_halves() -> None:
 
     assert [log.block_number for log in logs] == [0, 1, 2, 3, 4]
     assert provider.sizes == [10, 4, 6, 2, 4]
+
+
+def test_block__answers_too_large_together__are_asked_for_each_alone() -> None:
+    blocks = [seal(0, bytes(32), 0, [BareTransaction("0", (BareLog(A, (), b"x"),))])]
+    provider = Narrow(blocks, most=100)
+    endpoint = Endpoint(provider, "narrow", RetryPolicy(attempts=1))
+    headers = [header_of(endpoint, 0)]
     provider.most = 1
-    with pytest.raises(OversizedAnswer):
-        read_proved_logs(endpoint, headers, ANY_LOG)
+
+    assert [log.block_number for log in read_proved_logs(endpoint, headers, ANY_LOG)] == [0]

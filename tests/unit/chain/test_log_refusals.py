@@ -8,6 +8,7 @@ from chainkit.errors import (
     ChainError,
     EndpointUnavailable,
     InconsistentAnswer,
+    OversizedAnswer,
     RangeRefused,
     RateLimited,
 )
@@ -129,7 +130,7 @@ def test_read_batch__refused_as_a_whole__is_about_all_its_blocks() -> None:
 def test_read_batch__without_logs_refused_as_a_whole__is_no_matter_of_a_range() -> None:
     refused = {"id": None, "error": {"code": -32603, "message": "response too large"}}
 
-    with pytest.raises(EndpointUnavailable):
+    with pytest.raises(OversizedAnswer):
         FakeProvider({}, [refused] * 4).endpoint().batch([HEADER, HEADER])
 
 

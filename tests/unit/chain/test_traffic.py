@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chainkit.errors import InconsistentAnswer
-from support.endpoints.fake_endpoint import AT_ONCE, FakeServer
+from support.endpoints.fake_endpoint import FakeServer
 
 THREADS, SPACES = 4, 3000
 
@@ -57,10 +57,10 @@ def test_count__bodies_read_by_many_threads__misses_none() -> None:
 
 
 def test_count__answer_beyond_the_bound__is_what_was_read() -> None:
-    server = FakeServer(*[(200, {}, b"x" * 300)] * AT_ONCE.attempts)
+    server = FakeServer((200, {}, b"x" * 300))
     endpoint = server.endpoint(longest_answer_bytes=100)
 
     with pytest.raises(InconsistentAnswer, match="more than 100 bytes"):
         endpoint.chain_id()
 
-    assert endpoint.traffic.bytes_received == 300 * AT_ONCE.attempts
+    assert endpoint.traffic.bytes_received == 300

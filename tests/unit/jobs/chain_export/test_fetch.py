@@ -53,7 +53,7 @@ def raising(error: Exception) -> Callable[[], Any]:
 REFUSALS = {
     "too large": raising(AnswerTooLarge("more than 1 bytes")),
     "time-out": raising(requests.ReadTimeout()),
-    "error object": lambda: {"error": {"code": -32600, "message": "batch too large"}},
+    "error object": lambda: {"error": {"code": -32600, "message": "too much at once"}},
     "status": raising(HttpFailure(413, {}, b"")),
 }
 

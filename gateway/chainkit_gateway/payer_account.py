@@ -35,6 +35,7 @@ from chainkit.errors import (
     RetryableChainError,
     StateUnavailable,
 )
+from chainkit.ethereum.delegation import delegate_of
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import keccak256
 from chainkit.text.ether import MAX_COST
@@ -88,6 +89,8 @@ class PendingOutcome:
     """Transactions that were sent and are not mined at the head."""
     oldest_seconds: float = 0.0
     """Time since the oldest waiting transaction was first sent."""
+    not_kept: int = 0
+    """Transactions that the endpoint takes again and again, and does not know afterwards."""
 
 
 class PayerAccount:
@@ -149,19 +152,32 @@ class PayerAccount:
         endpoint = self._pool.choose()
         with self._lock:
             waiting = self._waiting(endpoint)
-            resent = self._resend_lost(endpoint, waiting)
-            replaced = sum(self._replaced_if_late(endpoint, group[-1]) for group in waiting)
+            lost = self._resend_lost(endpoint, waiting)
+            late = [group[-1] for group in waiting if self._is_late(group[-1])]
+            # Higher fees help only a transaction that a pool has.
+            pooled = [each for each in late if each.nonce not in lost]
+            replaced = sum(self._replaced(endpoint, each) for each in pooled)
         self._take_back(endpoint)
         mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
         unsettled = self._journal.unsettled_below(mined, _MOST_SETTLED)
         for group in _by_nonce(unsettled):
             self._settled(endpoint, group)
         oldest = (self._now_ns() - waiting[0][0].sent_ns) / 10**9 if waiting else 0.0
-        return PendingOutcome(resent, replaced, len(waiting), max(0.0, oldest))
+        not_kept = len(late) - len(pooled)
+        return PendingOutcome(len(lost), replaced, len(waiting), max(0.0, oldest), not_kept)
 
     def depth(self, receipt: Receipt) -> int:
         """Return how many blocks lie on top of a receipt's block. Raises what endpoints raise."""
         return self._pool.choose().head().number - receipt.block.number
+
+    def delegate(self) -> bytes | None:
+        """Return the contract that may act for the account (EIP-7702), None where none may.
+
+        Raises what endpoints raise.
+        """
+        endpoint = self._pool.choose()
+        address = bytes.fromhex(self._signer.address[2:])
+        return delegate_of(endpoint.code(address, endpoint.head().reference))
 
     def balance(self) -> int:
         """Return the account's wei at the head. Raises what endpoints raise."""
@@ -173,13 +189,14 @@ class PayerAccount:
         mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
         return _by_nonce(self._journal.transactions_from(mined))
 
-    def _resend_lost(self, endpoint: Endpoint, waiting: Iterable[Sequence[Sent]]) -> int:
-        count = 0
+    def _resend_lost(self, endpoint: Endpoint, waiting: Iterable[Sequence[Sent]]) -> set[int]:
+        """Return the nonces of which the endpoint knew no transaction, and took one again."""
+        lost = set()
         for group in waiting:
-            if all(endpoint.transaction(each.hash) is None for each in group):
-                self._handed_over(endpoint, group[-1])
-                count += 1
-        return count
+            is_unknown = all(endpoint.transaction(each.hash) is None for each in group)
+            if is_unknown and self._handed_over(endpoint, group[-1]):
+                lost.add(group[-1].nonce)
+        return lost
 
     def _is_taken(self, endpoint: Endpoint, begun: Sequence[Sent]) -> bool:
         """Tell whether a transaction that is none of the journal's used a nonce, and is final."""
@@ -197,9 +214,10 @@ class PayerAccount:
             for each in mine
         )
 
-    def _replaced_if_late(self, endpoint: Endpoint, late: Sent) -> bool:
-        if self._now_ns() - late.sent_ns < REPLACE_SECONDS * 10**9:
-            return False
+    def _is_late(self, sent: Sent) -> bool:
+        return self._now_ns() - sent.sent_ns >= REPLACE_SECONDS * 10**9
+
+    def _replaced(self, endpoint: Endpoint, late: Sent) -> bool:
         tip, maximum = transaction_fees(endpoint)
         tip, maximum = max(tip, raised(late.tip)), max(maximum, raised(late.maximum_fee))
         try:
@@ -229,12 +247,15 @@ class PayerAccount:
             self._journal.remove_transaction(sent)
             raise
 
-    def _handed_over(self, endpoint: Endpoint, sent: Sent) -> None:
+    def _handed_over(self, endpoint: Endpoint, sent: Sent) -> bool:
+        """Send a transaction, and tell whether the endpoint took it as one that it did not know."""
         try:
             send_transaction(endpoint, SignedTransaction(sent.raw, sent.hash))
         except OutcomeUnknown as unknown:
             # The journal keeps the transaction, whose receipt is looked for.
             log_event(LogEvent("outcome_unknown", str(unknown), level=logging.WARNING))
+            return False
+        return True
 
     def _signed(self, digest: bytes, fields: dict[str, Any]) -> Sent:
         raw = self._signer.sign_transaction(fields)

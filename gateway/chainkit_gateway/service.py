@@ -129,6 +129,10 @@ async def _process_pending(account: PayerAccount, monitor: GatewayMonitor) -> No
     if count := outcome.resent:
         text = f"{counted(count, 'transaction')} sent again that the chain did not know"
         log_event(LogEvent("transactions_resent", text, {"transactions": count}))
+    if count := outcome.not_kept:
+        text = f"{counted(count, 'transaction')} taken by the endpoint, which then knows none"
+        fields = {"transactions": count}
+        log_event(LogEvent("transactions_not_kept", text, fields, level=logging.WARNING))
     if count := outcome.replaced:
         text = f"{counted(count, 'transaction')} replaced with higher fees"
         log_event(LogEvent("transactions_replaced", text, {"transactions": count}))

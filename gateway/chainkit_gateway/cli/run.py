@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import click
+from eth_utils.address import to_checksum_address
 
 from chainkit.chain import EndpointPool
 from chainkit.contracts.deployment import read_deployment_record
@@ -16,7 +18,7 @@ from chainkit.contracts.right_chain import check_deployment
 from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.nodes.pool import Nodes
-from chainkit.service.log_lines import configure_logging
+from chainkit.service.log_lines import LogEvent, configure_logging, log_event
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_secret
@@ -179,6 +181,7 @@ def run_command(options: _Options) -> None:
     signer = KeySigner(str(options.keystore_path), secret)
     account = PayerAccount(pool, signer, journal, permit=_permit(journal, options.daily_limit))
     chain = ChainPublisher(account, record, depth=options.depth)
+    _warn_of_delegation(account)
 
     async def run() -> None:
         # Connections belong to the event loop.
@@ -215,6 +218,18 @@ def _clients(options: _Options) -> Clients:
         raise ConfigurationError("--grpc", expected, options.grpc_address)
     limits = RateLimits(options.envelopes_per_second, options.burst, options.bytes_per_second)
     return Clients(tokens, limits, time.monotonic)
+
+
+def _warn_of_delegation(account: PayerAccount) -> None:
+    if (delegate := account.delegate()) is not None:
+        named = to_checksum_address(delegate)
+        text = (
+            f"the payer lets {named} act for it (EIP-7702): geth and other pools keep one "
+            "transaction of such an account at a time; delegate to the zero address, or take "
+            "another key"
+        )
+        event = LogEvent("payer_delegated", text, {"delegate": named}, level=logging.WARNING)
+        log_event(event)
 
 
 def _permit(journal: Journal, most: int | None) -> Permit:

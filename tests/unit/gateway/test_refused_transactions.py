@@ -11,7 +11,7 @@ from chainkit.errors import RefusedRequest
 from chainkit.service.refusals import InvalidRequest
 from chainkit.signatures import keccak256
 from support.gateway.fake_chain import FINAL_BLOCKS
-from support.gateway.payer_world import COMMIT, World
+from support.gateway.payer_world import COMMIT, LATER, World
 
 
 @pytest.fixture
@@ -61,6 +61,44 @@ def test_publish__payload_that_no_transaction_carries__is_an_invalid_argument(
         world.publisher.publish(COMMIT)
 
     assert world.journal.find(COMMIT.digest) is None
+
+
+def test_process_pending__taken_and_kept_in_no_pool__is_sent_again_without_higher_fees(
+    world: World,
+) -> None:
+    world.send()
+    [raw] = world.chain.waiting.values()
+    world.now_ns += LATER
+
+    for _ in range(3):
+        world.chain.waiting.clear()
+        outcome = world.account.process_pending()
+        assert (outcome.resent, outcome.replaced, outcome.not_kept) == (1, 0, 1)
+
+    assert set(world.chain.sent) == {keccak256(raw)}
+    world.chain.mine()
+    assert world.publisher.publish(COMMIT).transaction_hash == keccak256(raw)
+
+
+def test_process_pending__lost_a_moment_ago__is_no_transaction_that_is_not_kept(
+    world: World,
+) -> None:
+    world.send()
+    world.chain.waiting.clear()
+
+    assert world.account.process_pending().not_kept == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "delegate"),
+    [("", None), ("ef0100" + "07" * 20, b"\7" * 20), ("ef0100" + "07" * 19, None), ("6001", None)],
+)
+def test_delegate__code_of_the_account__is_read_as_eip_7702(
+    world: World, code: str, delegate: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(world.chain, "code", lambda *_: bytes.fromhex(code))
+
+    assert world.account.delegate() == delegate
 
 
 def test_publish__foreign_transaction_used_the_nonce__is_published_again_once_that_is_final(

@@ -25,6 +25,7 @@ from chainkit.council.safe.releases import (
 )
 from chainkit.council.safe.transaction import SafeTransaction
 from chainkit.errors import ConfigurationError
+from chainkit.ethereum.delegation import delegate_of
 from chainkit.signatures import keccak256
 from chainkit.types import ADDRESS_LENGTH
 
@@ -33,7 +34,6 @@ SINGLETON_SLOT: Final = 0
 
 _LIST_END: Final = "0x0000000000000000000000000000000000000001"
 _MODULES_PER_PAGE: Final = 20
-_DELEGATION_PREFIX: Final = bytes.fromhex("ef0100")
 
 
 def _named_slot(name: str) -> int:
@@ -229,7 +229,6 @@ def _code_words(code: bytes) -> str:
         return "no code"
     if known := identify(code):
         return f"code of {known}"
-    delegate = code.removeprefix(_DELEGATION_PREFIX)
-    if len(delegate) == ADDRESS_LENGTH and code.startswith(_DELEGATION_PREFIX):
+    if (delegate := delegate_of(code)) is not None:
         return f"an account that lets {to_checksum_address(delegate)} act for it (EIP-7702)"
     return f"{len(code)} bytes of code, hash 0x{keccak256(code).hex()}"

@@ -21,7 +21,13 @@ from ape.contracts import ContractContainer
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
-from chainkit.chain.sending import Sending, SignedTransaction, next_nonce, wait_for_receipt
+from chainkit.chain.sending import (
+    Sending,
+    SignedTransaction,
+    next_nonce,
+    transaction_fees,
+    wait_for_receipt,
+)
 from chainkit.contracts.artifacts import CONTRACTS, creation_code
 from chainkit.contracts.comparison import Comparison
 from chainkit.contracts.deployment import (
@@ -217,8 +223,11 @@ def sign(
         raise NonceSpent(f"transactions of {account.address}", step.nonce, count, step.name)
     # Not `account.deploy`: on a network given by its URL, that caches types by address on disk,
     # where the next chain with the same addresses would find them.
+    tip, maximum = transaction_fees(endpoint)
+    # Ape's own fees are the newest base fee's: geth estimates no gas with them while that falls.
+    fees = {"max_fee": maximum, "max_priority_fee": tip}
     prepared = account.prepare_transaction(
-        container(*step.arguments, sender=account.address, nonce=step.nonce)
+        container(*step.arguments, sender=account.address, nonce=step.nonce, **fees)
     )
     signed = account.sign_transaction(prepared)
     if signed is None:

@@ -291,7 +291,7 @@ def test_header__field_of_a_hard_fork_left_out__is_no_lie_and_names_both(
     assert header.doubt == f"whose fields do not have its hash: it may lack {name} ({hardfork})"
 
 
-@pytest.mark.parametrize("receipts", [None, [], [{}], "0x", [None]])
+@pytest.mark.parametrize("receipts", [None, [{}], "0x", [None]])
 def test_receipts__not_there_or_no_receipts__are_asked_again(receipts: Any) -> None:
     header = header_of(endpoint_of(BLOCK))
 
@@ -299,6 +299,13 @@ def test_receipts__not_there_or_no_receipts__are_asked_again(receipts: Any) -> N
         read_proved_logs(
             answering(BLOCK.header, list(BLOCK.transactions), receipts), [header], ANY_LOG
         )
+
+
+def test_receipts__none_for_a_block_with_transactions__is_not_proved_and_no_lie() -> None:
+    header = header_of(endpoint_of(BLOCK))
+
+    with pytest.raises(Unprovable, match="expected 3 receipts, got none"):
+        read_proved_logs(answering(BLOCK.header, list(BLOCK.transactions), []), [header], ANY_LOG)
 
 
 def test_receipts__of_another_block_at_the_height__are_asked_again_and_not_disproved() -> None:

@@ -37,7 +37,7 @@ PYTEST := python -m pytest
 WORKERS := 2
 PARALLEL = -n $(WORKERS) --dist loadfile --no-loadscope-reorder --keep-durations build/durations/$@.txt
 
-.PHONY: all help setup mls-engine check check-python check-contracts format test test-tools test-all test-changed \
+.PHONY: all help setup mls-engine check check-python check-contracts format test test-tools test-all test-changed test-chains \
   unit unit-and-ape forge forge-suites coverage contracts integration \
   gas-check fuzz soak bench-index bench-node bench-network bench-client bench-audit mutation planted-bugs conformance gas demo localnet chat lock generate clean
 
@@ -178,6 +178,11 @@ integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and c
 	@# The demo takes longest: begun first, it ends long before the rest does.
 	$(PYTEST) tests/e2e tests/jobs tests/network tests/indexer tests/council tests/client tests/verification -q -rs \
 	  $(PARALLEL)
+
+test-chains: setup  ## the indexer on geth, which is built from its Go module; left out where Go is not
+	@if ! command -v go > /dev/null && [ ! -x .cache/bin/geth ]; then \
+	  echo "test-chains: left out, since there is no Go on this machine"; exit 0; fi; \
+	tools/install_geth.sh $(CACHE) && $(PYTEST) tests/geth -q -rs --timeout 900
 
 gas-check: setup  ## measure what messages and the registry cost; fail unless it is as in docs/gas.json
 	python -m tools.gas_study --check

@@ -1,4 +1,4 @@
-"""What users of other indexers reported of endpoints: docs/endpoints.md lists each with its result.
+"""Public reports of endpoints: docs/endpoints.md lists each with its result.
 
 A case is an endpoint's answer, and what an Endpoint makes of it.
 """

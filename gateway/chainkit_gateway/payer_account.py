@@ -3,7 +3,8 @@
 Nonces are given out one after the other under a lock, and each signed transaction is journalled
 before the transaction is sent: after a kill the same bytes are sent again, and the chain takes
 them once. A transaction that a reorg dropped is sent again, too: all later nonces wait for it. A
-transaction that waits too long is replaced by one with the same nonce and higher fees.
+transaction that waits too long is replaced by one with the same nonce and higher fees. A nonce that
+nothing uses, below those of late transactions, gets an empty transaction.
 """
 
 from __future__ import annotations
@@ -153,6 +154,7 @@ class PayerAccount:
         with self._lock:
             waiting = self._waiting(endpoint)
             lost = self._resend_lost(endpoint, waiting)
+            self._fill_gap(endpoint, waiting)
             late = [group[-1] for group in waiting if self._is_late(group[-1])]
             # Higher fees help only a transaction that a pool has.
             pooled = [each for each in late if each.nonce not in lost]
@@ -194,9 +196,30 @@ class PayerAccount:
         lost = set()
         for group in waiting:
             is_unknown = all(endpoint.transaction(each.hash) is None for each in group)
-            if is_unknown and self._handed_over(endpoint, group[-1]):
+            if is_unknown and self._handed_over(endpoint, group[-1].raw):
                 lost.add(group[-1].nonce)
         return lost
+
+    def _fill_gap(self, endpoint: Endpoint, waiting: Sequence[Sequence[Sent]]) -> None:
+        """Send an empty transaction where late ones wait for a nonce that nothing uses.
+
+        Another program's transaction had the nonce, and a reorg or the pool dropped it. The
+        payload itself must not take the nonce: its first transaction may still be mined.
+        """
+        if not waiting or not self._is_late(first := waiting[0][-1]):
+            return
+        nonce = endpoint.pending_transaction_count(self._signer.address)
+        if nonce >= first.nonce:
+            return
+        text = f"nothing uses nonce {nonce}, for which {len(waiting)} wait: it is filled"
+        log_event(LogEvent("nonce_filled", text, level=logging.WARNING))
+        own = bytes.fromhex(self._signer.address[2:])
+        try:
+            fields = self._drafted(endpoint, Call(_fields(first.raw)["chainId"], own, b""))
+            self._handed_over(endpoint, self._signer.sign_transaction(fields | {"nonce": nonce}))
+        except (RefusedRequest, ConfigurationError) as error:
+            text = f"nonce {nonce} is not filled: {error}"
+            log_event(LogEvent("nonce_not_filled", text, level=logging.WARNING))
 
     def _is_taken(self, endpoint: Endpoint, begun: Sequence[Sent]) -> bool:
         """Tell whether a transaction that is none of the journal's used a nonce, and is final."""
@@ -239,18 +262,21 @@ class PayerAccount:
             return False
         return True
 
+    def _is_late(self, sent: Sent) -> bool:
+        return self._now_ns() - sent.sent_ns >= REPLACE_SECONDS * 10**9
+
     def _sent(self, endpoint: Endpoint, sent: Sent) -> None:
         try:
-            self._handed_over(endpoint, sent)
+            self._handed_over(endpoint, sent.raw)
         except RefusedRequest:
             # The endpoint accepted no transaction: a new nonce is free again.
             self._journal.remove_transaction(sent)
             raise
 
-    def _handed_over(self, endpoint: Endpoint, sent: Sent) -> bool:
+    def _handed_over(self, endpoint: Endpoint, raw: bytes) -> bool:
         """Send a transaction, and tell whether the endpoint took it as one that it did not know."""
         try:
-            send_transaction(endpoint, SignedTransaction(sent.raw, sent.hash))
+            send_transaction(endpoint, SignedTransaction(raw, keccak256(raw)))
         except OutcomeUnknown as unknown:
             # The journal keeps the transaction, whose receipt is looked for.
             log_event(LogEvent("outcome_unknown", str(unknown), level=logging.WARNING))

@@ -69,6 +69,11 @@ class World:
         self.pass_time()
         self.check()
 
+    def calm_publish(self, publication: Publication) -> Mined | None:
+        """Publish, and look after what waits, as the gateway does every few seconds."""
+        self.attempt(self.account.process_pending)
+        return self.publish(publication)
+
     def publish(self, publication: Publication) -> Mined | None:
         found: list[Mined] = []
         self.attempt(lambda: found.append(self.publisher.publish(publication)))
@@ -96,13 +101,30 @@ def play(path: Path, seed: int) -> set[str]:
             world.step()
         world.chain.is_calm = True
         for publication in PUBLICATIONS:
-            calm = (world.publish(publication) for _ in range(CALM_ROUNDS))
+            calm = (world.calm_publish(publication) for _ in range(CALM_ROUNDS))
             assert any(calm), f"publication {publication.kind} was never published"
             world.check()
         assert len(world.chain.published()) == len(PUBLICATIONS)
     finally:
         world.journal.close()
     return world.chain.events
+
+
+def test_process_pending__reorg_dropped_a_foreign_transaction_below__publishes_once(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path / "journal.db", seed=0)
+    world.chain.is_calm = True
+    world.chain.displace()
+    world.chain.mine()
+    assert world.publish(PUBLICATIONS[0])
+    # Both are gone, and the gateway has only its own to send again.
+    world.chain.blocks.clear()
+
+    assert any(world.calm_publish(PUBLICATIONS[0]) for _ in range(CALM_ROUNDS))
+
+    assert len(world.chain.published()) == 1
+    world.journal.close()
 
 
 @pytest.mark.parametrize("part", parts(SEEDS, 50), ids=span)
@@ -116,5 +138,5 @@ def test_publish__pool_of_any_mischief__each_payload_is_on_the_chain_once(
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
 
-    if len(part) == 50:
+    if 0 in part:
         assert happened >= EVENTS

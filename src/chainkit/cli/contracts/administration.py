@@ -107,7 +107,10 @@ def revoke_admin(contract: str, account: str, options: ChangeOptions) -> None:
 def set_bounds(contract: str, minimum: int, maximum: int, options: ChangeOptions) -> None:
     """Set the sizes that a payload of a log, or of `all`, may have; a dry run until --broadcast.
 
-    Both ends included. Payloads that were published before stay.
+    Both ends included. Payloads that were published before stay. The contracts take up to 1 MiB,
+    chains less: a transaction, which is some 250 bytes longer than its payload, has at most 131,072
+    bytes for geth's pool, and 95,000 for Arbitrum Nitro's sequencer unless its operator set another
+    limit.
 
     \b
     Example:

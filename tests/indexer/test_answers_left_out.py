@@ -13,6 +13,8 @@ from chainkit_indexer.storage import schema
 from support import payloads
 from support.chains.chain import Deployment, LocalChain, redeployed
 from support.chains.nitro_chain import NitroChain
+from support.chains.optimism_chain import OptimismChain
+from support.chains.replayed_chain import ReplayedChain
 from support.endpoints.fault_proxy import Call, Fault, FaultProxy
 from support.endpoints.faults import result_changed
 
@@ -100,6 +102,25 @@ def renamed(call: Call, result: Any) -> Any:
     }
 
 
+def all_that_follows(call: Call, result: Any) -> Any:
+    """Receipts without filter and type, transactions without chain, input and right v."""
+    if call.method == "eth_getBlockReceipts":
+        names = ("logsBloom", "type")
+        told = [{name: each[name] for name in each if name not in names} for each in result]
+        return [each | {"status": "0x01"} for each in told]
+    if not call.params[1]:
+        return result
+    return result | {"transactions": list(map(without_what_follows, result["transactions"]))}
+
+
+def without_what_follows(transaction: dict[str, Any]) -> dict[str, Any]:
+    names = {"input"} | ({"chainId", "v"} if transaction["type"] == "0x2" else set())
+    told = {name: value for name, value in transaction.items() if name not in names}
+    told["data"] = transaction["input"]
+    is_of_27 = transaction["type"] == "0x2" and int(transaction["nonce"], 16) // 4 % 2
+    return told | ({"v": hex(27 + int(transaction["yParity"], 16))} if is_of_27 else {})
+
+
 WHOLE = frozenset({"eth_getBlockByNumber", "eth_getBlockReceipts"})
 
 
@@ -122,6 +143,37 @@ def test_run__endpoint_without_what_follows__proves_all_by_receipts(
 
         assert all(poor.delivered[fault.name] for fault in faults)
     assert code == 0, text
+    assert established(node).keys() == {"receipts"}
+    assert len(node.rows(schema.envelopes)) == POSTED
+
+
+@pytest.mark.parametrize(
+    ("rollup_type", "options"),
+    [
+        (NitroChain, lambda other: ["--rpc", other]),
+        (OptimismChain, lambda other: ["--trust-one-endpoint"]),
+    ],
+    ids=["Nitro, second endpoint", "OP stack, trusted"],
+)
+def test_run__rollup_without_what_follows__proves_all_by_receipts_and_accuses_nobody(
+    node: Node,
+    rollup_type: type[ReplayedChain],
+    options: Callable[[str], list[str]],
+) -> None:
+    fault = Fault("all that follows", result_changed(all_that_follows), methods=WHOLE)
+    with (
+        rollup_type(node.chain) as rollup,
+        FaultProxy(rollup.url) as poor,
+        FaultProxy(rollup.url) as other,
+    ):
+        for each in (poor, other):
+            each.arm(fault)
+
+        code, text = run(node, *options(other.url), rpc=poor.url)
+
+        assert poor.delivered[fault.name]
+    assert code == 0, text
+    assert "disproved" not in text.lower() and "inconsistent" not in text.lower()
     assert established(node).keys() == {"receipts"}
     assert len(node.rows(schema.envelopes)) == POSTED
 

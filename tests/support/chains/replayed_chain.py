@@ -43,7 +43,7 @@ class Replayed:
     answer: Answer
     encoded: bytes
     sent: Sent | None = None
-    """What anvil mined in its place; None where anvil has none: such a transaction does nothing."""
+    """Anvil's in its place; None where anvil has none: then the transaction does nothing."""
     in_receipt: Answer = field(default_factory=dict)
     """Fields of its receipt that anvil's has not."""
 

@@ -262,9 +262,6 @@ class PayerAccount:
             return False
         return True
 
-    def _is_late(self, sent: Sent) -> bool:
-        return self._now_ns() - sent.sent_ns >= REPLACE_SECONDS * 10**9
-
     def _sent(self, endpoint: Endpoint, sent: Sent) -> None:
         try:
             self._handed_over(endpoint, sent.raw)

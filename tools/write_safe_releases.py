@@ -58,6 +58,7 @@ INTERFACES: Final = {
         "removeOwner",
         "swapOwner",
         # All other functions.
+        "approveHash",
         "approvedHashes",
         "domainSeparator",
         "execTransaction",

@@ -108,11 +108,11 @@ def test_owners__what_cannot_be_or_changes_nothing__is_refused(
     assert not (desk.folder / "owners.json").exists()
 
 
-def test_owners__contract_as_new_owner__is_refused(desk: Desk) -> None:
+def test_owners__contract_of_ours_as_new_owner__is_refused(desk: Desk) -> None:
     outcome = draft(desk, "add", "0x" + desk.record.group_messages.address.hex())
 
     assert outcome.code == 2
-    assert "an account with a key" in outcome.err
+    assert "an account that can act, got GroupMessages itself" in outcome.err
 
 
 @pytest.mark.parametrize("command", ["show", "sign", "status", "execute"])

@@ -68,7 +68,7 @@ def test_check_pipe__any_other_chain__is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = paper(tmp_path)
-    monkeypatch.setattr("chainkit.cli.council.proposals.LOCAL_CHAIN_IDS", (1337,))
+    monkeypatch.setattr("chainkit.cli.council.confirming.LOCAL_CHAIN_IDS", (1337,))
 
     outcome = desk.sign(*desk.keystore(SECRETS[0]))
 

@@ -18,7 +18,7 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.registry import Registry
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
 from chainkit.council.calls import Call
-from chainkit.council.proposal import Council, Proposal, sign_proposal, write_council
+from chainkit.council.proposal import Council, Proposal, read_council, sign_proposal, write_council
 from chainkit.council.proposal.account_state import (
     AccountState,
     find_account_state,
@@ -51,6 +51,11 @@ class Desk:
     council: Council
     folder: Path
     owner_count: int
+
+    @classmethod
+    def at(cls, chain: LocalChain, folder: Path) -> Desk:
+        """Return the desk of the council file in a folder."""
+        return cls(chain, read_council(folder / "council.json"), folder, 0)
 
     @property
     def record(self) -> DeploymentRecord:
@@ -127,9 +132,21 @@ def safe_desk(
     """Create a Safe on a chain and hand all contracts over to it."""
     deploy_safe_contracts(chain.anvil, version)
     addresses = [dev_address(number) for number in OWNER_NUMBERS[:owners]]
-    safe = create_safe(chain.anvil, version, addresses, threshold, singleton=singleton)
+    yield desk_of(chain, folder, addresses, version, threshold, singleton)
+
+
+def desk_of(
+    chain: LocalChain,
+    folder: Path,
+    owners: Sequence[str],
+    version: str = "1.4.1",
+    threshold: int = 2,
+    singleton: str = "SafeL2",
+) -> Desk:
+    """Create a Safe of a deployed release for owners, and hand all contracts over to it."""
+    safe = create_safe(chain.anvil, version, owners, threshold, singleton=singleton)
     _hand_over(chain, safe)
-    yield _desk(chain, folder, safe, owners)
+    return _desk(chain, folder, safe, len(owners))
 
 
 def plain_desk(chain: LocalChain, folder: Path) -> Desk:

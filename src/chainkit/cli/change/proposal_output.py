@@ -120,10 +120,10 @@ def echo_signers(signers: Collection[str], book: AddressBook) -> None:
 def echo_status(status: ProposalStatus, book: AddressBook) -> None:
     """Print the status of a proposal on the chain: its signers, and the code that it names."""
     echo_fact("read at", f"block {status.block}")
-    echo_fact("signatures", f"{len(status.signed)} of {status.account.threshold} needed")
+    agreement = status.agreement
+    echo_fact("signatures", f"{agreement.count} of {status.account.threshold} needed")
     for owner in status.account.owners:
-        word = "signed" if owner in status.signed else "-"
-        echo_fact(f"  {word}", book.described(owner))
+        echo_fact(f"  {agreement.word(owner)}", book.described(owner))
     for call in status.change.calls if status.change else ():
         if call.function == _UPGRADE:
             release = releases(call.contract)[0].version
@@ -148,7 +148,9 @@ def status_json(status: ProposalStatus) -> dict[str, Any]:
         "block": reference_as_json(status.block),
         "owners": list(status.account.owners),
         "threshold": status.account.threshold,
-        "signed": list(status.signed),
+        "signed": list(status.agreement.signed),
+        "approved": list(status.agreement.approved),
+        "not_proved": list(status.agreement.not_proved),
         "cautions": list(status.cautions),
         "obstacles": list(status.obstacles),
         "executable": status.is_executable,

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from chainkit.council.safe import has_contract_form
 from chainkit.council.signing import (
     PRIVATE_KEY_VARIABLE,
     ApeSigner,
@@ -30,7 +31,8 @@ from chainkit.terminal.options import (
 )
 
 _STANDARD_OUTPUTS: Final = (1, 2)
-_LONGEST_SIGNATURE_FILE: Final = 1024
+_LONGEST_SIGNATURE_FILE: Final = 2**16
+"""Bytes: a contract's signature holds those of its own owners."""
 _WARNING: Final = (
     "warning: signing with a raw key from CHAINKIT_PRIVATE_KEY; other programs may have read it"
 )
@@ -132,15 +134,15 @@ signature_option = click.option(
     "signature",
     metavar="HEX|FILE",
     callback=_signature,
-    help="A signature made elsewhere, 65 bytes, or a file that holds it in hex.",
+    help="A signature made elsewhere, 65 bytes or a contract's, or a file that holds it in hex.",
 )
 
 
 def read_signature(text: str) -> bytes:
     """Return a signature made elsewhere: 65 bytes, with V 27 or 28 where it came with 0 or 1.
 
-    ``text`` is 0x and 130 hex digits, or names a file that holds them. Raises ConfigurationError.
-    Only the signed hash shows its signer.
+    ``text`` is 0x and 130 hex digits, or more of a contract's, or names a file that holds them.
+    Raises ConfigurationError. Only the signed hash shows its signer.
     """
     subject = "--signature"
     if not text.startswith("0x"):
@@ -151,9 +153,12 @@ def read_signature(text: str) -> bytes:
         except OSError as error:
             raise unreadable(ConfigurationError, subject, error) from error
     digits = 2 * SIGNATURE_LENGTH
-    if re.fullmatch(f"(0x)?[0-9a-fA-F]{{{digits}}}", text) is None:
+    is_hex = re.fullmatch("(0x)?([0-9a-fA-F]{2})*", text) is not None
+    signature = bytes.fromhex(text.removeprefix("0x")) if is_hex else b""
+    if has_contract_form(signature):
+        return signature
+    if len(signature) != SIGNATURE_LENGTH:
         raise ConfigurationError(subject, f"0x and {digits} hex digits", "other text")
-    signature = bytes.fromhex(text.removeprefix("0x"))
     if signature[-1] in (0, 1):
         return signature[:-1] + bytes([signature[-1] + 27])
     return signature

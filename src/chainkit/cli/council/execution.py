@@ -1,14 +1,17 @@
-"""``chainkit council`` with an endpoint: the status of a proposal, and its execution."""
+"""``chainkit council`` with an endpoint: a proposal's status, approval and execution."""
 
 from __future__ import annotations
 
+import json
 import sys
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from eth_utils.address import to_checksum_address
 
 from chainkit.cli.change.proposal_options import (
     MemberFiles,
@@ -34,15 +37,20 @@ from chainkit.cli.change.sending import (
     sent_json,
     signing_options,
 )
+from chainkit.cli.council.confirming import check_expiry, confirm, digits_option
 from chainkit.contracts.state import ContractState
 from chainkit.council.proposal.account_state import read_account_state
+from chainkit.council.proposal.account_transaction import AccountTransaction
+from chainkit.council.proposal.agreement import approval_call, send_approval, sign_approval
 from chainkit.council.proposal.execution import execute, prepare, require_executable, sign_execution
 from chainkit.council.proposal.nonce_use import NonceUse
 from chainkit.council.proposal.status import ProposalStatus, read_status
+from chainkit.council.proposal.transaction_builder import approval_file
+from chainkit.documents.files import write_new
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest, UndecodedState
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
-from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import (
     echo_json,
     gathered,
@@ -89,6 +97,79 @@ def status(
             click.echo("it can be executed: chainkit council execute")
     if not status.is_executable:
         sys.exit(1)
+
+
+@click.command("approve", cls=CompleteCommand)
+@_status_options
+@broadcast_option
+@signing_options("an owner")
+@click.option(
+    "--export",
+    "batch_path",
+    metavar="BATCH",
+    type=click.Path(path_type=Path),
+    help="Write the approval for an owner that is a Safe, as its Transaction Builder takes it.",
+)
+@digits_option
+@json_option
+@gathered(SendingOptions, "sending")
+def approve(
+    proposal_path: Path,
+    rpc_url: str,
+    files: MemberFiles,
+    no_tracing: bool,
+    sending: SendingOptions,
+    batch_path: Path | None,
+    takes_pipe: bool,
+    as_json: bool,
+) -> None:
+    """Approve a Safe's proposal on the chain, in place of a signature in its file.
+
+    With --broadcast an owner with a key approves, after the question that `council sign` asks. An
+    owner that is a contract, such as another Safe, must itself call the Safe: the call is shown,
+    and --export BATCH writes it for Safe's interface.
+
+    \b
+    Example:
+      chainkit council approve disable-300.json --rpc http://127.0.0.1:8545 \\
+        --deployment deployment.json --council council.json --export approval.json
+    """
+    if sending.broadcast:
+        sending.signing.require("--broadcast")
+    reading = Reading.open(proposal_path, files)
+    transaction = reading.proposal.transaction
+    if isinstance(transaction, AccountTransaction):
+        raise ConfigurationError("proposal", "one of a Safe, whose owners approve", "a plain one")
+    check_expiry(reading.proposal)
+    status = _stand(reading, rpc_url, files)
+    if status.nonce_use is not None:
+        raise ConfigurationError("proposal", "one whose nonce is unused", str(status.nonce_use))
+    status, slots = _tried(reading, status, no_tracing)
+    with shown_to_people(as_json):
+        # A person who is asked must see what for, a script's user too.
+        _echo(reading, status, slots)
+    call = approval_call(transaction)
+    approval = {"to": to_checksum_address(call.target), "data": hex0x(call.calldata)}
+    if batch_path is not None:
+        batch = approval_file(reading.proposal, call, int(time.time() * 1000))
+        write_new(batch_path, (json.dumps(batch, indent=2) + "\n").encode(), f"file {batch_path}")
+    receipt = None
+    if sending.broadcast:
+        confirm(reading.proposal, takes_pipe, "approve")
+        signer = sending.signing.open(reading.record.chain_id)
+        opened = sending.open(status.account.contracts.endpoint, as_json)
+        signed = sign_approval(transaction, status.account, opened, signer)
+        receipt = send_approval(transaction, signer.address, opened, signed)
+    if as_json:
+        echo_json(_content(reading, status, slots) | {"approval": approval} | sent_json(receipt))
+    elif receipt is None:
+        echo_fact("approved by", f"a call of {approval['to']} by the owner, with the calldata")
+        click.echo(approval["data"])
+        if batch_path is not None:
+            echo_fact("written to", str(batch_path))
+        click.echo(NOT_SENT)
+    else:
+        echo_fact("done", f"in block {receipt.block.reference}: approved, and read back")
 
 
 @click.command("execute", cls=CompleteCommand)

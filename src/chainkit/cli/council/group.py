@@ -66,6 +66,11 @@ _COMMANDS: Final = {
         "status",
         "Check a proposal against the newest block: its signers, its changes, its obstacles.",
     ),
+    "approve": LazyCommand(
+        _EXECUTION,
+        "approve",
+        "Approve a Safe's proposal on the chain, in place of a signature in its file.",
+    ),
     "execute": LazyCommand(
         _EXECUTION,
         "execute_proposal",

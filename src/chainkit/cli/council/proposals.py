@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from collections.abc import Collection
 from pathlib import Path
-from typing import Final
 
 import click
 
@@ -20,14 +18,12 @@ from chainkit.cli.change.proposal_options import (
 from chainkit.cli.change.proposal_output import (
     echo_signed_hash,
     echo_signers,
-    moment,
     proposal_json,
 )
 from chainkit.cli.change.screen import echo_reading
 from chainkit.cli.change.signers import SignerOptions, signature_option, signer_options
+from chainkit.cli.council.confirming import check_expiry, confirm, digits_option
 from chainkit.council.proposal import (
-    LONGEST_DAYS,
-    SECONDS_PER_DAY,
     AddressBook,
     Proposal,
     add_signature,
@@ -40,20 +36,11 @@ from chainkit.council.proposal import (
 )
 from chainkit.council.proposal.cautions import offline_cautions
 from chainkit.council.proposal.transaction_builder import batch_file
-from chainkit.council.signing import LOCAL_CHAIN_IDS
 from chainkit.documents.files import write_new
-from chainkit.errors import ConfigurationError
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact, shown_to_people
 from chainkit.terminal.options import echo_json, json_option
 from chainkit.text.hexadecimal import hex0x
-
-CONFIRMED_DIGITS: Final = 16
-"""Hex digits of the hash that a signer types, so that nobody signs by Enter.
-
-They show that he looked, not that the hash is right: a drafter can make two proposals whose hashes
-begin alike, and only all 64 digits tell them apart.
-"""
 
 
 @click.command("show", cls=CompleteCommand)
@@ -91,12 +78,7 @@ def show(
     type=click.Path(path_type=Path),
     help="Write the EIP-712 JSON for a signer elsewhere, and sign nothing.",
 )
-@click.option(
-    "--digits-from-pipe",
-    "takes_pipe",
-    is_flag=True,
-    help="For tests on a local chain: take the digits without a terminal, and warn.",
-)
+@digits_option
 @json_option
 def sign(
     proposal_path: Path,
@@ -123,7 +105,7 @@ def sign(
         signing.require("council sign", "--signature HEX|FILE", "--export FILE")
     reading = Reading.open(proposal_path, files)
     proposal = reading.proposal
-    _check_expiry(proposal)
+    check_expiry(proposal)
     for signer in proposal.signatures:
         check_signer(signer, reading.council)
     with shown_to_people(as_json):
@@ -136,9 +118,7 @@ def sign(
         else:
             click.echo(f"EIP-712 JSON written to {export_path}; nothing was signed")
         return
-    if sys.stdin is None or not sys.stdin.isatty():
-        _check_pipe(reading.council.chain_id, takes_pipe)
-    _confirm(proposal)
+    confirm(proposal, takes_pipe)
     if signature is not None:
         signed = add_signature(proposal, reading.council, signature)
     else:
@@ -221,47 +201,11 @@ def export(
     echo_fact("SafeTx hash", hash_)
 
 
-def _check_expiry(proposal: Proposal) -> None:
-    now, expires = int(time.time()), proposal.grounds.expires
-    if now > expires:
-        got = f"one that expired {moment(expires)}"
-        raise ConfigurationError("proposal", f"one that may be signed on {moment(now)}", got)
-    if expires > now + (LONGEST_DAYS + 1) * SECONDS_PER_DAY:
-        expected = f"one that expires within {LONGEST_DAYS} days of {moment(now)}"
-        raise ConfigurationError("proposal", expected, f"one that expires {moment(expires)}")
-
-
 def _end(proposal: Proposal, signers: Collection[str], book: AddressBook, as_json: bool) -> None:
     with shown_to_people(as_json):
         echo_signers(signers, book)
     if as_json:
         echo_json(proposal_json(proposal))
-
-
-def _check_pipe(chain_id: int, takes_pipe: bool) -> None:
-    """Refuse to be answered by anything but a person at a terminal, unless nothing is at stake."""
-    if not takes_pipe:
-        got = "a pipe or a file, whose digits nobody compared"
-        raise ConfigurationError("answer to the question for the hash", "a terminal", got)
-    if chain_id not in LOCAL_CHAIN_IDS:
-        expected = f"a local chain ({' or '.join(map(str, LOCAL_CHAIN_IDS))})"
-        raise ConfigurationError("--digits-from-pipe", expected, f"chain id {chain_id}")
-    click.echo("WARNING: THE DIGITS COME FROM A PIPE: NOBODY COMPARES THE HASH", err=True)
-
-
-def _confirm(proposal: Proposal) -> None:
-    """Ask for the hash: Enter, or yes to everything, signs nothing."""
-    name = "SafeTx hash" if proposal.fees is None else "transaction's hash"
-    question = (
-        f"\nCompare all 64 digits of the {name} with another owner or your device."
-        f"\nTo sign, type the first {CONFIRMED_DIGITS} of them, or all: "
-    )
-    # With the blank in the question: click itself writes it to standard output.
-    typed = click.prompt(question, default="", show_default=False, prompt_suffix="", err=True)
-    digits = proposal.hash.hex()
-    if typed.strip().lower().removeprefix("0x") not in (digits, digits[:CONFIRMED_DIGITS]):
-        expected = f"its first {CONFIRMED_DIGITS} digits, or all {len(digits)}"
-        raise ConfigurationError(name, expected, "others")
 
 
 def _write_new(path: Path, text: str) -> None:

@@ -14,7 +14,7 @@ from eth_utils.address import to_checksum_address
 from chainkit.contracts.checks import NO_ACCOUNT
 from chainkit.contracts.parameters import PayloadBounds
 from chainkit.council.calls import forms
-from chainkit.council.calls.call import OWNER_FUNCTIONS, Call
+from chainkit.council.calls.call import OWNER_FUNCTIONS, SAFE, Call
 from chainkit.council.calls.effect import Facts
 from chainkit.council.calls.owner_effects import OWNERS, THRESHOLD
 from chainkit.text.hosts import has_private_host
@@ -78,6 +78,21 @@ def last_nodes_cautions(calls: Sequence[Call], state: ContractState) -> tuple[st
     if {node_id for node_id, _ in page} - disabled:
         return ()
     return ("no node is enabled any more once this is done",)
+
+
+def contract_owners_cautions(calls: Sequence[Call], state: ContractState) -> tuple[str, ...]:
+    """Return a caution for each new owner of the Safe that is a contract at the block."""
+    return tuple(
+        contract_caution("new owner", address)
+        for call in calls
+        for address in _new_owners(call)
+        if state.is_contract(bytes.fromhex(address[2:]))
+    )
+
+
+def contract_caution(role: str, address: str) -> str:
+    """Return what is to be known of an owner, new or not, that is a contract."""
+    return f"{role} {address} is a contract: it approves on the chain (chainkit council approve)"
 
 
 def disabled_nodes(calls: Sequence[Call]) -> set[int]:
@@ -156,11 +171,16 @@ def _bounds(call: Call, _scene: _Scene) -> Iterator[str]:
 
 
 def _owners(call: Call, scene: _Scene) -> Iterator[str]:
-    for name in ("owner", "newOwner"):
-        if name in call.arguments and call.function != "removeOwner":
-            yield from _right("new owner of the Safe", call.arguments[name], scene)
+    for address in _new_owners(call):
+        yield from _right("new owner of the Safe", address, scene)
     count, threshold = len(forms.addresses(scene.after, OWNERS)), int(scene.after[THRESHOLD])
     yield from threshold_cautions(count, threshold)
+
+
+def _new_owners(call: Call) -> Iterator[str]:
+    if call.contract == SAFE and call.function != "removeOwner":
+        names = ("owner", "newOwner")
+        yield from (call.arguments[name] for name in names if name in call.arguments)
 
 
 def threshold_cautions(owners: int, threshold: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from chainkit.contracts.state import ContractState
+from chainkit.council.calls.cautions import contract_caution
 from chainkit.council.proposal.council import Council, SafeSettings
 from chainkit.council.safe.account import (
     SafeAccount,
@@ -43,8 +44,14 @@ class AccountState:
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Others than the owners who have a say, such as a module of a Safe; a line each."""
-        return self.safe.cautions if self.safe else ()
+        """Others than the owners who have a say, such as a module of a Safe; owners without a key.
+
+        A line each.
+        """
+        if self.safe is None:
+            return ()
+        contracts = (contract_caution("owner", owner) for owner in self.safe.contract_owners)
+        return (*self.safe.cautions, *contracts)
 
 
 def read_account_state(contracts: ContractState, council: Council) -> AccountState:

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from chainkit.council.calls import Call, Facts
-from chainkit.council.calls.cautions import call_cautions, last_nodes_cautions
+from chainkit.council.calls.cautions import (
+    call_cautions,
+    contract_owners_cautions,
+    last_nodes_cautions,
+)
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.proposal import Proposal
 
@@ -28,6 +32,7 @@ def cautions_at(account: AccountState, calls: Sequence[Call], after: Facts) -> t
         *account.cautions,
         *_of_calls(calls, after, account.council),
         *last_nodes_cautions(calls, account.contracts),
+        *contract_owners_cautions(calls, account.contracts),
     )
 
 

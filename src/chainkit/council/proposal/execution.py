@@ -64,8 +64,9 @@ def prepare(proposal: Proposal, status: ProposalStatus, executor: str) -> Execut
     transaction = proposal.transaction
     if isinstance(transaction, AccountTransaction):
         return Execution(proposal, change, transaction.to, transaction.data, transaction.gas)
-    chosen = {owner: proposal.signatures[owner] for owner in status.signed}
-    data = transaction.exec_calldata(pack(proposal.hash, list(chosen.values())))
+    signatures = [proposal.signatures[owner] for owner in status.agreement.signed]
+    packed = pack(proposal.hash, signatures, status.agreement.approved)
+    data = transaction.exec_calldata(packed)
     try:
         gas = estimate_gas(state.endpoint, transaction.safe, data, executor, state.block)
     except RefusedRequest as error:

@@ -17,10 +17,10 @@ from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.grounds import Grounds
 from chainkit.council.proposal.proposal import Fees, Proposal
-from chainkit.council.safe import SafeTransaction
+from chainkit.council.safe import SafeTransaction, is_of_contract
 from chainkit.documents.canonical import Record, check_form, page_bytes, parse_object, short
 from chainkit.documents.files import read_regular, replace_file, write_new
-from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData
+from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.signatures import SIGNATURE_LENGTH
 from chainkit.text.hexadecimal import hex0x
 
@@ -207,10 +207,9 @@ def _signatures(content: Any, subject: str) -> Iterator[bytes]:
         raise MalformedData(f"{subject}, signatures", "an object", got)
     fields = Record(content, f"{subject}, signatures", list(content))
     for signer in content:
-        try:
-            yield fields.bytes(signer, SIGNATURE_LENGTH)
-        except InvalidSignature as error:
-            raise MalformedData(f"{subject}, signatures", error.expected, error.got) from error
+        signature = fields.bytes(signer)
+        # A contract's is longer.
+        yield signature if is_of_contract(signature) else fields.bytes(signer, SIGNATURE_LENGTH)
 
 
 def _differences(

@@ -20,7 +20,7 @@ from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.proposal.account_transaction import AccountTransaction
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.grounds import Grounds
-from chainkit.council.safe import InnerCall, SafeTransaction, recover_owner
+from chainkit.council.safe import InnerCall, SafeTransaction, signer_of
 from chainkit.council.signing import recover_signer
 from chainkit.documents.canonical import short
 from chainkit.errors import ConfigurationError, MalformedData
@@ -50,7 +50,8 @@ class Proposal:
     fees: Fees | None
     """None for a Safe."""
     signatures: Mapping[str, bytes] = field(default_factory=dict)
-    """By the signer's checksummed address: 65 bytes that were checked to be his, of ``hash``."""
+    """By the signer's checksummed address, of ``hash``: 65 bytes that were checked to be his, or a
+    contract's, which the chain alone can check."""
 
     @classmethod
     def make(
@@ -118,12 +119,12 @@ class Proposal:
         return self.transaction.nonce
 
     def signed(self, signature: bytes) -> Self:
-        """Return the proposal with one more signature, added under the address it recovers to.
+        """Return the proposal with one more signature, added under its signer's address.
 
-        Raises InvalidSignature where it recovers to nobody.
+        Raises InvalidSignature where it has none.
         """
         is_plain = isinstance(self.transaction, AccountTransaction)
-        signer = (recover_signer if is_plain else recover_owner)(self.hash, signature)
+        signer = (recover_signer if is_plain else signer_of)(self.hash, signature)
         return replace(self, signatures={**self.signatures, signer: signature})
 
 

@@ -33,9 +33,9 @@ def sign_proposal(proposal: Proposal, council: Council, signer: Signer) -> Propo
 
 
 def add_signature(proposal: Proposal, council: Council, signature: bytes) -> Proposal:
-    """Return the proposal with a signature made elsewhere, 65 bytes.
+    """Return the proposal with a signature made elsewhere, 65 bytes or a contract's.
 
-    Raises InvalidSignature where it recovers to nobody, ConfigurationError where the proposal has
+    Raises InvalidSignature where it has no signer, ConfigurationError where the proposal has
     it, or its signer may not sign; the error says where the same bytes as ``eth_sign`` would do.
     """
     signed = proposal.signed(signature)

@@ -15,6 +15,7 @@ from chainkit.council.calls import Call, Change, Facts, read_change
 from chainkit.council.calls.effects import EFFECTS
 from chainkit.council.proposal.account_state import AccountState
 from chainkit.council.proposal.account_transaction import AccountTransaction
+from chainkit.council.proposal.agreement import Agreement, read_agreement
 from chainkit.council.proposal.cautions import cautions_at
 from chainkit.council.proposal.grounds import current_time
 from chainkit.council.proposal.nonce_use import NonceUse, find_nonce_use
@@ -31,8 +32,8 @@ class ProposalStatus:
 
     account: AccountState
     """The account that it is made for, at the block."""
-    signed: tuple[str, ...]
-    """Owners that have, in the order of the account's."""
+    agreement: Agreement
+    """The owners who agreed, and how."""
     change: Change | None
     """Its change at this block; None where it cannot be made there."""
     obstacles: tuple[str, ...]
@@ -66,19 +67,19 @@ def read_status(
     use = find_nonce_use(proposal, state) if proposal.nonce < account.nonce else None
     if use is not None and use.is_own:
         # It is done: what it would change now concerns nobody any more.
-        return ProposalStatus(account, (), None, (_used(proposal, use),), (), use)
+        return ProposalStatus(account, Agreement(), None, (_used(proposal, use),), (), use)
     change, failure = _change(proposal, account, record)
-    signed = tuple(owner for owner in account.owners if owner in proposal.signatures)
+    agreement = read_agreement(proposal, account)
     obstacles = [
         *expiry(proposal, head),
         *([_used(proposal, use)] if use else _nonce(proposal, account)),
-        *_signatures(proposal, account, signed),
+        *_signatures(proposal, account, agreement),
         *_changed(_running(proposal.grounds.runs), _running(running_code(proposal.calls, state))),
         *_changed(proposal.grounds.before, change.before if change else _facts(proposal, state)),
         *([failure] if change is None else []),
     ]
     cautions = cautions_at(account, proposal.calls, proposal.grounds.after)
-    return ProposalStatus(account, signed, change, tuple(obstacles), cautions, use)
+    return ProposalStatus(account, agreement, change, tuple(obstacles), cautions, use)
 
 
 def expiry(proposal: Proposal, head: BlockHeader) -> tuple[str, ...]:
@@ -139,13 +140,11 @@ def _nonce(proposal: Proposal, account: AccountState) -> Iterator[str]:
         yield f"nonce {proposal.nonce} must wait: the account's next is {account.nonce}"
 
 
-def _signatures(
-    proposal: Proposal, account: AccountState, signed: tuple[str, ...]
-) -> Iterator[str]:
+def _signatures(proposal: Proposal, account: AccountState, agreement: Agreement) -> Iterator[str]:
     for signer in proposal.signatures:
         if signer not in account.owners:
             yield f"signed by {signer}, who is no owner"
-    missing = account.threshold - len(signed)
+    missing = account.threshold - agreement.count
     if missing > 0:
         yield f"{missing} more signature{'s' * (missing > 1)} needed"
 

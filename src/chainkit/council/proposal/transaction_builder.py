@@ -7,13 +7,14 @@ nonce and no signature, so whoever loads it compares the SafeTx hash again.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any, Final
 
 from eth_utils.address import to_checksum_address
 
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.proposal import Proposal
-from chainkit.council.safe import SafeTransaction
+from chainkit.council.safe import InnerCall, SafeTransaction
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x
@@ -30,16 +31,28 @@ def batch_file(proposal: Proposal, council: Council, created_ms: int) -> dict[st
     transaction = proposal.transaction
     if council.safe is None or not isinstance(transaction, SafeTransaction):
         raise ConfigurationError("proposal", "one of a Safe", "one of a plain account")
+    calls = transaction.inner_calls(council.safe.multi_send)
+    return _batch(proposal, proposal.account, calls, created_ms)
+
+
+def approval_file(proposal: Proposal, call: InnerCall, created_ms: int) -> dict[str, Any]:
+    """Return the batch file by which another Safe, an owner, approves a proposal on the chain."""
+    return _batch(proposal, "", [call], created_ms)
+
+
+def _batch(
+    proposal: Proposal, safe: str, calls: Iterable[InnerCall], created_ms: int
+) -> dict[str, Any]:
     meta = {
         "name": proposal.grounds.reason,
         "description": f"nonce {proposal.nonce}, SafeTx hash 0x{proposal.hash.hex()}",
         "txBuilderVersion": "",
-        "createdFromSafeAddress": proposal.account,
+        "createdFromSafeAddress": safe,
         "createdFromOwnerAddress": "",
     }
     batch = {
         "version": FORMAT_VERSION,
-        "chainId": str(transaction.chain_id),
+        "chainId": str(proposal.transaction.chain_id),
         "createdAt": created_ms,
         "meta": meta,
         "transactions": [
@@ -50,7 +63,7 @@ def batch_file(proposal: Proposal, council: Council, created_ms: int) -> dict[st
                 "contractMethod": None,
                 "contractInputsValues": None,
             }
-            for call in transaction.inner_calls(council.safe.multi_send)
+            for call in calls
         ],
     }
     return batch | {"meta": meta | {"checksum": checksum(batch)}}

@@ -70,6 +70,8 @@ class SafeAccount:
     """Answers the calls that the Safe itself does not know, such as about signatures."""
     known_handler: KnownContract | None
     """The fallback handler's name, None if its code is not known for one."""
+    contract_owners: tuple[str, ...]
+    """Those of ``owners`` that are contracts, such as another Safe: no key signs for them."""
 
     @property
     def version(self) -> str:
@@ -129,6 +131,7 @@ def read_account(state: ContractState, address: bytes) -> SafeAccount:
         module_guard=_checksummed(_address_in(state, address, MODULE_GUARD_SLOT)),
         fallback_handler=_checksummed(handler),
         known_handler=None if handler is None else _known_handler(state, handler),
+        contract_owners=tuple(each for each in owners if state.is_contract(_bytes(each))),
     )
 
 
@@ -217,6 +220,10 @@ def _known_handler(state: ContractState, handler: bytes) -> KnownContract | None
 
 def _checksummed(address: bytes | None) -> str | None:
     return None if address is None else to_checksum_address(address)
+
+
+def _bytes(address: str) -> bytes:
+    return bytes.fromhex(address[2:])
 
 
 def _subject(address: bytes, kind: str = "account") -> str:

@@ -154,7 +154,12 @@ class SafeTransaction:
     @property
     def hash(self) -> bytes:
         """32 bytes: what the owners sign, the contract's ``getTransactionHash``."""
-        return keccak256(b"\x19\x01" + self.domain_hash + self.message_hash)
+        return keccak256(self.encoded)
+
+    @property
+    def encoded(self) -> bytes:
+        """66 bytes, whose hash the owners sign: an owner that is a contract is asked about them."""
+        return b"\x19\x01" + self.domain_hash + self.message_hash
 
     def typed_data(self) -> dict[str, Any]:
         """Return the JSON that ``eth_signTypedData_v4`` and hardware wallets sign.

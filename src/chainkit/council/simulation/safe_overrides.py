@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.council.safe import SafeTransaction
+from chainkit.council.safe import SafeTransaction, approval
 from chainkit.council.safe.account import SafeAccount
 from chainkit.council.simulation.layouts import SAFE_NONCE_SLOT
 from chainkit.council.simulation.slots import mapping_slot
@@ -27,7 +27,6 @@ EXECUTOR: Final = keccak256(b"chainkit account that executes nothing but simulat
 """The executor, an address without a key: a Safe asks no approval of an owner."""
 
 _WORD: Final = 32
-_APPROVED: Final = b"\x01"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +49,7 @@ def suppose_approval(transaction: SafeTransaction, account: SafeAccount) -> Appr
     overrides = {(transaction.safe, slot): 1 for slot in slots}
     if transaction.nonce > account.nonce:
         overrides[transaction.safe, SAFE_NONCE_SLOT] = transaction.nonce
-    return Approval(
-        b"".join(word + bytes(_WORD) + _APPROVED for word in words),
-        overrides,
-    )
+    return Approval(b"".join(map(approval, owners)), overrides)
 
 
 def approved_execution(transaction: SafeTransaction, approval: Approval) -> Message:

@@ -31,7 +31,7 @@ def answers(**functions: bytes) -> FakeProvider:
         "getModulesPaginated": page([], END),
     } | functions
     by_selector = {shipped_interface("Safe").selector(name): one for name, one in found.items()}
-    code = {SAFE: code_of("proxies", "SafeProxy"), SINGLETON: code_of("", "Safe")}
+    code = {SAFE: code_of("proxies", "SafeProxy"), SINGLETON: code_of("", "Safe"), OWNER: "0x"}
     words = {0: "0x" + SINGLETON.rjust(32, b"\0").hex()}
     return FakeProvider(
         {

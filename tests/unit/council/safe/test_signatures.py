@@ -3,10 +3,17 @@ from typing import Any
 import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
+from eth_utils.address import to_checksum_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.council.safe import check_signatures, pack, recover_owner
+from chainkit.council.safe import (
+    check_signatures,
+    contract_signature,
+    pack,
+    recover_owner,
+    signer_of,
+)
 from chainkit.errors import InvalidSignature
 from support.council.safe_eth_py import safe_eth_py
 from support.council.safes import Owner, owner, owners_of, second_form, unpack
@@ -167,3 +174,51 @@ def test_recover__point_off_the_curve__is_refused(r: int) -> None:
 
 def test_owner__repr__shows_no_secret() -> None:
     assert repr(owner(1)) == "Owner()"
+
+
+CONTRACTS = [bytes([byte]) * 20 for byte in (0x01, 0xEE)]
+
+
+def test_pack__keys_contracts_and_approvals__are_read_by_another_reader() -> None:
+    tails = [b"one", b"what the other signed, longer than a word of 32 bytes"]
+    given = [contract_signature(*pair) for pair in zip(CONTRACTS, tails, strict=True)]
+    approved = [OWNERS[1].address, OWNERS[2].address]
+
+    packed = pack(HASH, [OWNERS[0].sign(HASH), *given, OWNERS[1].sign(HASH)], approved)
+
+    theirs = safe_eth_py().SafeSignature.parse_signature(packed, HASH)
+    kinds = {one.owner: one.signature_type.name for one in theirs}
+    assert list(kinds) == sorted(kinds, key=lambda address: int(address, 16))
+    assert kinds == {
+        OWNERS[0].address: "EOA",
+        OWNERS[1].address: "EOA",
+        OWNERS[2].address: "APPROVED_HASH",
+        **{to_checksum_address(one): "CONTRACT_SIGNATURE" for one in CONTRACTS},
+    }
+    found = [one.contract_signature for one in theirs if hasattr(one, "contract_signature")]
+    assert [bytes(one) for one in found] == tails
+
+
+def test_signer__contract_in_the_form_of_one__is_its_address() -> None:
+    signature = contract_signature(CONTRACTS[0], b"any")
+
+    assert signer_of(HASH, signature) == to_checksum_address(CONTRACTS[0])
+
+
+@pytest.mark.parametrize(
+    "place", [0, 11, 32, 63, 64, 65, 96], ids=lambda place: f"byte {place} changed"
+)
+def test_signer__contract_in_any_other_form__is_refused(place: int) -> None:
+    signature = bytearray(contract_signature(CONTRACTS[0], b"any"))
+    signature[place] ^= 1
+
+    with pytest.raises(InvalidSignature, match="contract's signature"):
+        signer_of(HASH, bytes(signature))
+
+
+@pytest.mark.parametrize("change", [b"", b"more"], ids=["shorter", "longer"])
+def test_signer__contract_with_another_length_than_it_says__is_refused(change: bytes) -> None:
+    signature = contract_signature(CONTRACTS[0], b"any")
+
+    with pytest.raises(InvalidSignature, match="contract's signature"):
+        signer_of(HASH, signature + change if change else signature[:-1])

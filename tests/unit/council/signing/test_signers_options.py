@@ -19,6 +19,7 @@ from chainkit.cli.change.signers import (
     signature_option,
     signer_options,
 )
+from chainkit.council.safe import contract_signature
 from chainkit.council.signing import PRIVATE_KEY_VARIABLE, KeySigner
 from chainkit.council.signing.hashes import typed_data_digest
 from chainkit.errors import ConfigurationError
@@ -254,3 +255,9 @@ def test_read_signature__file_with_other_content__is_refused(
 def test_read_signature__no_such_file__names_it(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="does not exist"):
         read_signature(str(tmp_path / "nowhere"))
+
+
+def test_read_signature__of_a_contract__is_taken_whole() -> None:
+    signature = contract_signature(b"\x5a" * 20, b"what the contract takes")
+
+    assert read_signature(f"0x{signature.hex()}") == signature

@@ -36,6 +36,7 @@ def account(threshold: int, nonce: int = 4) -> SafeAccount:
         module_guard=None,
         fallback_handler=None,
         known_handler=None,
+        contract_owners=(),
     )
 
 

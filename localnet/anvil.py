@@ -18,20 +18,25 @@ _PROJECT_PROGRAMS: Final = Path(__file__).parent.parent / ".cache" / "bin"
 """Where `make setup` puts the real program: npm's own link starts it through Node, which would
 leave it running when only Node is told to stop."""
 
+_GAS_CAP: Final = ("--enable-tx-gas-limit",)
 _LISTENING: Final = re.compile(r"Listening on 127\.0\.0\.1:(\d+)")
 
 
 class Anvil:
     """A running anvil; use as a context manager. ``options`` are passed to it as they are."""
 
-    def __init__(self, *options: str) -> None:
-        """Start it on a port that the system picks, and wait until it listens."""
+    def __init__(self, *options: str, caps_gas: bool = True) -> None:
+        """Start it on a port that the system picks, and wait until it listens.
+
+        ``caps_gas`` lets it refuse, as Ethereum does from Osaka on, a transaction that asks for
+        more than 2^24 gas (EIP-7825).
+        """
         program = shutil.which("anvil", path=f"{_PROJECT_PROGRAMS}:{os.environ['PATH']}")
         if program is None:
             raise ConfigurationError("anvil", "a program on the PATH (`make setup`)", "none")
         with interruptions_deferred():
             self._process = subprocess.Popen(
-                [program, "--port", "0", *options],
+                [program, "--port", "0", *_GAS_CAP[:caps_gas], *options],
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,

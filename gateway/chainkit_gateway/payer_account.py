@@ -26,6 +26,7 @@ from chainkit.chain.sending import (
     check_cost,
     send_transaction,
     transaction_fees,
+    with_margin,
 )
 from chainkit.chain.transactions import estimate_gas, fetch_receipt
 from chainkit.council.signing.key import KeySigner
@@ -295,8 +296,7 @@ class PayerAccount:
 
     def _drafted(self, endpoint: Endpoint, call: Call) -> dict[str, Any]:
         block = endpoint.head().reference
-        gas = estimate_gas(endpoint, call.to, call.data, self._signer.address, block)
-        gas += gas // 4
+        gas = with_margin(estimate_gas(endpoint, call.to, call.data, self._signer.address, block))
         tip, maximum = transaction_fees(endpoint)
         check_cost(gas * maximum, MAX_COST)
         on_chain = endpoint.pending_transaction_count(self._signer.address)

@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from chainkit.chain.sending import TRANSACTION_GAS_CAP
 from chainkit.errors import RefusedRequest
 from localnet.anvil import Anvil
 from tools.gas_study.__main__ import SNAPSHOT
-from tools.gas_study.cases import PUBLISHED_CASES, TRANSACTION_GAS_CAP
+from tools.gas_study.cases import PUBLISHED_CASES
 from tools.gas_study.compiling import Bytecodes, published_bytecodes
 from tools.gas_study.ledger import Ledger
 from tools.gas_study.messages import published_rows
@@ -34,7 +35,7 @@ def test_reproduce__newest_name_that_anvil_knows__gas_is_osakas(codes: Bytecodes
 
 
 def test_send__more_gas_than_osakas_cap__refused() -> None:
-    with Anvil("--hardfork", "osaka", "--enable-tx-gas-limit") as anvil:
+    with Anvil("--hardfork", "osaka") as anvil:
         account = anvil.request("eth_accounts")[0]
         transaction = {"from": account, "to": account, "gas": hex(TRANSACTION_GAS_CAP + 1)}
         with pytest.raises(RefusedRequest, match="tx_gas_limit_cap"):

@@ -20,9 +20,6 @@ and ``bpo2`` come later, but change blobs only."""
 FLOOR_HARDFORKS: Final = frozenset({"osaka"})
 """Hardforks with EIP-7623's floor price for calldata."""
 
-TRANSACTION_GAS_CAP: Final = 16_777_216
-"""The most gas that one transaction may ask for from Osaka on (EIP-7825)."""
-
 PUBLISHED_GAS_PER_SECOND: Final = 7_000_000
 """Gas per second of Arbitrum One in XIP-49 §2.1.3, which gives messages per second only: all eight
 of them are this number divided by the gas and rounded down."""

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Final
 
-from tools.gas_study.cases import GROUP_ID, TRANSACTION_GAS_CAP, random_payload
+from chainkit.chain.sending import TRANSACTION_GAS_CAP
+from tools.gas_study.cases import GROUP_ID, random_payload
 from tools.gas_study.ledger import call_data, calldata_gas
 from tools.gas_study.rows import Row
 

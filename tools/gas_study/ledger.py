@@ -28,7 +28,9 @@ class Ledger:
         """Start it."""
         self.hardfork = hardfork
         self._anvil = Anvil(
-            "--hardfork", hardfork, "--gas-limit", str(GAS_LIMIT), "--no-mining", "--base-fee", "0"
+            *("--hardfork", hardfork, "--gas-limit", str(GAS_LIMIT)),
+            *("--no-mining", "--base-fee", "0"),
+            caps_gas=False,
         )
         self.accounts: list[str] = self._anvil.request("eth_accounts")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import Final
 
+from chainkit.chain.sending import TRANSACTION_GAS_CAP
 from tools.gas_study.cases import (
     FLOOR_HARDFORKS,
     HARDFORKS,
@@ -15,7 +16,6 @@ from tools.gas_study.cases import (
     SIZES,
     STEADY_CASES,
     STORED_CASES,
-    TRANSACTION_GAS_CAP,
 )
 from tools.gas_study.figures import CAP_MARK, FLOOR_MARK, Figures, cell, difference, table
 from tools.gas_study.registry import NODE_COUNTS

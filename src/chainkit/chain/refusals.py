@@ -89,7 +89,7 @@ _MAY_BE_POOLED: Final = re.compile(
 )
 _NEVER_PASSES: Final = re.compile(
     r"oversized data|floor data gas|gas limit too high|exceeds (?:the )?block gas limit"
-    r"|exceeds the configured cap"
+    r"|exceeds the configured cap|tx_gas_limit_cap"
 )
 _NUMBER: Final = r"(\d[\d,._]*+)\s?(k)?\b(?!\s*(?:results|logs|bytes|mb|kb|events|addresses))"
 _HEX_RANGE: Final = re.compile(r"\[\s*(0x[0-9a-f]{1,16})\s*,\s*(0x[0-9a-f]{1,16})\s*\]")

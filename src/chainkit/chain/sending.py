@@ -30,6 +30,9 @@ from chainkit.types import Receipt
 RECEIPT_TIMEOUT_SECONDS: Final = 120.0
 """How long a sent transaction is waited for."""
 
+TRANSACTION_GAS_CAP: Final = 2**24
+"""The most gas that one transaction may ask for on Ethereum, from Osaka on (EIP-7825)."""
+
 _BASE_FEES_PER_TIP: Final = 3
 _USUAL_TIP: Final = 100 * 10**9
 """Wei per gas: up to here a tip is believed, however low the base fee is."""
@@ -120,7 +123,7 @@ def draft_transaction(
     """
     nonce = next_nonce(endpoint, sender)
     tip, maximum = transaction_fees(endpoint)
-    gas = request.gas + request.gas // 4
+    gas = with_margin(request.gas)
     check_cost(gas * maximum, max_cost)
     return {
         "type": 2,
@@ -133,6 +136,15 @@ def draft_transaction(
         "maxPriorityFeePerGas": tip,
         "maxFeePerGas": maximum,
     }
+
+
+def with_margin(gas: int) -> int:
+    """Return a quarter more gas than was estimated, as far as one transaction may ask for it.
+
+    An estimate above EIP-7825's cap is another chain's, which has no such cap.
+    """
+    more = gas + gas // 4
+    return more if gas > TRANSACTION_GAS_CAP else min(more, TRANSACTION_GAS_CAP)
 
 
 def check_cost(cost: int, max_cost: int) -> None:

@@ -91,7 +91,7 @@ def other_chain(
 ) -> Iterator[OtherChain]:
     limits = ("--gas-limit", str(10 * GAS_LIMIT), "--prune-history", str(kept_states))
     options = ("--no-mining", "--order", "fifo", *limits)
-    with Anvil(*options) as anvil:
+    with Anvil(*options, caps_gas=False) as anvil:
         mined = MinedChain(anvil)
         contracts, counters = [], {}
         for originator_id, (name, event) in enumerate(

@@ -45,6 +45,7 @@ def test_publish__pool_may_have_it_and_the_look_up_lags__is_waited_for_and_sent_
         "oversized data: transaction size 131500, limit 131072",
         "insufficient gas for floor data gas cost: gas 5300000, minimum needed 5400000",
         "transaction gas limit too high (cap: 16777216, tx: 20000000)",
+        "intrinsic gas too high -- tx.gas_limit > env.cfg.tx_gas_limit_cap",
         "exceeds block gas limit",
         "tx fee (1.20 ether) exceeds the configured cap (1.00 ether)",
     ],

@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 USUAL_PAYLOADS: Final = (200, 8_000)
 """Bytes of identity updates and of commits, from the least to the greatest of usual size."""
 
+LARGEST_CARRIED: Final = 418_000
+"""Bytes of a payload that one transaction on Ethereum carries: 2^24 gas (EIP-7825), of which 21,000
+are for the transaction and 40 for each byte that is not zero (EIP-7623); the rest is its encoding.
+"""
+
 _LAST_PRECOMPILE: Final = 0x1FF
 """Up to here an address is the chain's own, or kept for it."""
 _DEAD_ENDS: Final = frozenset(
@@ -168,6 +173,9 @@ def _bounds(call: Call, _scene: _Scene) -> Iterator[str]:
     if bounds.maximum < least or bounds.minimum > greatest:
         usual = f"usual payloads have {least} to {greatest:,} bytes"
         yield f"these bounds stop all messages of {call.contract}: {usual}"
+    if bounds.maximum > LARGEST_CARRIED:
+        limit = f"a transaction on Ethereum carries some {LARGEST_CARRIED:,} bytes"
+        yield f"payloads of {bounds.maximum:,} bytes: {limit}; another chain may carry more"
 
 
 def _owners(call: Call, scene: _Scene) -> Iterator[str]:

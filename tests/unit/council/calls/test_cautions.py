@@ -53,6 +53,7 @@ def cautions(call: Call, after: Mapping[str, str] | None = None) -> tuple[str, .
         (registry("transferOwnership", STRANGER), f"owner of NodeRegistry {STRANGER} is not in"),
         (log("setPayloadBounds", 0, 199), "stop all messages of GroupMessages"),
         (log("setPayloadBounds", 8_001, 262_144), "stop all messages of GroupMessages"),
+        (log("setPayloadBounds", 1, 418_001), "carries some 418,000 bytes; another chain may"),
         (registry("addNode", OWNERS[0], KEY, "http://a.example"), "is no https"),
         (
             registry("addNode", OWNERS[0], KEY, "https://10.0.0.1"),
@@ -93,6 +94,7 @@ def test_call_cautions__owners_of_the_safe__says_what_is_at_risk(
         (log("revokeRole", bytes(32), STRANGER), {}),
         (registry("transferOwnership", NO_ACCOUNT), {}),
         (log("setPayloadBounds", 200, 8_000), {}),
+        (log("setPayloadBounds", 1, 418_000), {}),
         (registry("addNode", STRANGER, KEY, "https://node.example.org"), {}),
         (registry("transferFrom", OWNERS[0], STRANGER, 100), {}),
         (of_safe("changeThreshold", 2), owners(3, 2)),

@@ -83,6 +83,10 @@ class Adapter(Protocol):
         """
         ...
 
+    def check(self, directory: Path) -> None:
+        """Look at the columns of every file, without Spark. Raises StoreError as ``read``."""
+        ...
+
     def read(self, spark: SparkSession, directory: Path) -> SourceTables:
         """Return the rows, lazily, with explicit schemas.
 

@@ -82,11 +82,15 @@ class BigQuery:
         _FILES.require(directory, found, _TABLES)
         return found
 
+    def check(self, directory: Path) -> None:
+        """Look at the columns of every file. Raises StoreError as ``read``."""
+        _FILES.groups(directory, self.files(directory))
+
     def read(self, spark: SparkSession, directory: Path) -> SourceTables:
         """Return the rows. Raises StoreError where a file lacks a column or has another type."""
-        files = self.files(directory)
+        groups = _FILES.groups(directory, self.files(directory))
         blocks, transactions, logs = (
-            _FILES.read(spark, directory, table, files) for table in _TABLES
+            _FILES.read(spark, directory, table, groups[table]) for table in _TABLES
         )
         transaction_frame, receipt_frame = rows_with_receipts(transactions)
         return SourceTables(

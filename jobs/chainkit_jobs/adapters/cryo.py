@@ -56,15 +56,25 @@ class Cryo:
         """
         return list_files(directory)
 
-    def read(self, spark: SparkSession, directory: Path) -> SourceTables:
-        """Return the rows. Raises StoreError where a file lacks a column or has another type."""
+    def check(self, directory: Path) -> None:
+        """Read the footers. Raises StoreError as ``read``."""
+        self._datasets(directory)
+
+    def _datasets(self, directory: Path) -> dict[str, tuple[list[Path], dict[str, pa.DataType]]]:
+        """Return the files of each dataset with their columns' types; errors as ``read``."""
         files = self.files(directory)
-        frames: dict[str, DataFrame] = {}
-        is_hex: dict[str, bool] = {}
+        found = {}
         for dataset in COLUMNS:
             paths = [directory / file.name for file in files if file.table == dataset]
-            types = common_types(paths, dataset)
-            is_hex[dataset] = types["block_hash"] == pa.large_string()
+            found[dataset] = paths, common_types(paths, dataset)
+        return found
+
+    def read(self, spark: SparkSession, directory: Path) -> SourceTables:
+        """Return the rows. Raises StoreError where a file lacks a column or has another type."""
+        frames: dict[str, DataFrame] = {}
+        is_hex: dict[str, bool] = {}
+        for dataset, (paths, types) in self._datasets(directory).items():
+            is_hex[dataset] = types["block_hash"] == pa.string()
             frame = spark.read.schema(spark_schema(types)).parquet(*spark_paths(spark, paths))
             # Hidden columns do not outlive a select.
             frames[dataset] = frame.select("*", relative_path(directory).alias("file"))

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql.types import (
     BinaryType,
     BooleanType,
@@ -21,6 +20,7 @@ from pyspark.sql.types import (
 
 from chainkit.errors import StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
+from chainkit_jobs.adapters.footers import column_types
 
 COMMAND: Final = "cryo blocks transactions logs --columns all --blocks FROM:TO"
 """The command that writes all columns that an import needs."""
@@ -30,8 +30,8 @@ _NAME: Final = re.compile(
 )
 _NETWORK: Final = re.compile(r"network_([0-9]+)")
 
-_BYTES: Final = (pa.large_binary(), pa.large_string())
-_TEXT: Final = (pa.large_string(),)
+_BYTES: Final = (pa.binary(), pa.string())
+_TEXT: Final = (pa.string(),)
 _UINT32: Final = (pa.uint32(),)
 _UINT64: Final = (pa.uint64(),)
 _INDEX: Final = (pa.uint32(), pa.uint64())
@@ -87,11 +87,11 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[pa.DataType, ...]]]] = {
         "chain_id": _UINT64,
     },
 }
-"""The columns that are read, by dataset, with the Arrow types that cryo gives them."""
+"""The columns that are read, by dataset, with the types that cryo gives them, as plain_type."""
 
 _SPARK_TYPES: Final[Mapping[pa.DataType, DataType]] = {
-    pa.large_binary(): BinaryType(),
-    pa.large_string(): StringType(),
+    pa.binary(): BinaryType(),
+    pa.string(): StringType(),
     pa.uint32(): LongType(),
     pa.uint64(): DecimalType(20, 0),
     pa.bool_(): BooleanType(),
@@ -151,20 +151,15 @@ def common_types(paths: Sequence[Path], dataset: str) -> dict[str, pa.DataType]:
 
 
 def _types(path: Path, dataset: str) -> dict[str, pa.DataType]:
-    subject = f"cryo file {path}"
-    try:
-        schema = pq.read_schema(path)
-    except (OSError, pa.ArrowException) as error:
-        raise StoreError(subject, "Parquet", error) from error
-    wanted = COLUMNS[dataset]
-    if missing := [column for column in wanted if column not in schema.names]:
+    subject, wanted = f"cryo file {path}", COLUMNS[dataset]
+    types = dict(column_types(path, subject, wanted))
+    if missing := [column for column in wanted if column not in types]:
         expected = f"the columns of `{COMMAND}`"
         raise StoreError(subject, expected, f"none of the name {', '.join(missing)}")
-    types = {column: schema.field(column).type for column in wanted}
     for column, type_ in types.items():
         if type_ not in wanted[column]:
             expected = f"{column} of type {' or '.join(map(str, wanted[column]))}"
-            raise StoreError(subject, expected, type_)
+            raise StoreError(subject, expected, type_, f"take it from `{COMMAND}`")
     texts = {column for column in wanted if wanted[column] == _BYTES}
     if len({types[column] for column in texts}) > 1:
         raise StoreError(subject, "all bytes raw, or all of them text (--hex)", "both")

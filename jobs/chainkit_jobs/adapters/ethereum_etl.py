@@ -123,12 +123,20 @@ class EthereumEtl:
             _FILES.require(directory, found, CHAIN_TABLES)
         return found
 
+    def check(self, directory: Path) -> None:
+        """Look at the columns of every file. Raises StoreError as ``read``."""
+        files = self.files(directory)
+        _family(files).groups(directory, files)
+
     def read(self, spark: SparkSession, directory: Path) -> SourceTables:
         """Return the rows. Raises StoreError where a file is cut off or lacks a column."""
         files = self.files(directory)
-        if _is_stream(files[0]):
+        if _family(files) is _STREAMS:
             return _of_stream(spark, directory, files)
-        frames = {table: _FILES.read(spark, directory, table, files) for table in CHAIN_TABLES}
+        groups = _FILES.groups(directory, files)
+        frames = {
+            table: _FILES.read(spark, directory, table, groups[table]) for table in CHAIN_TABLES
+        }
         return SourceTables(
             blocks=block_rows(frames["blocks"]),
             transactions=transaction_rows(frames["transactions"]),
@@ -160,6 +168,10 @@ def _is_stream(file: SourceFile) -> bool:
     return file.name.rpartition("/")[2] == f"{_STREAM}.json"
 
 
+def _family(files: Sequence[SourceFile]) -> Family:
+    return _STREAMS if _is_stream(files[0]) else _FILES
+
+
 def _require_streams(directory: Path, files: Sequence[SourceFile]) -> None:
     for file in files:
         if not _is_stream(file):
@@ -167,8 +179,10 @@ def _require_streams(directory: Path, files: Sequence[SourceFile]) -> None:
 
 
 def _of_stream(spark: SparkSession, directory: Path, files: Sequence[SourceFile]) -> SourceTables:
+    groups = _STREAMS.groups(directory, files)
+
     def items(table: str) -> DataFrame:
-        frame = _STREAMS.read(spark, directory, table, files)
+        frame = _STREAMS.read(spark, directory, table, groups[table])
         # A line that is no item is told once: among the blocks.
         is_corrupt = sf.col(CORRUPT).isNotNull() & sf.lit(table == "blocks")
         return frame.where((sf.col("type") == _ITEMS[table]) | is_corrupt)

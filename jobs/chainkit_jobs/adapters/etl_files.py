@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import IO, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_type
@@ -28,12 +27,23 @@ from chainkit.errors import MalformedData, StoreError
 from chainkit_jobs.adapters.adapter import SourceFile
 from chainkit_jobs.adapters.cells import relative_path
 from chainkit_jobs.adapters.etl_layout import CORRUPT, FILE, Kind, SourceColumn
+from chainkit_jobs.adapters.footers import column_types
 from chainkit_jobs.spark_paths import spark_paths
 
 _LARGEST_LINE: Final = 2**31 - 1
 """Characters of a CSV field that Python's reader takes: calldata is long."""
 
 _LISTS: Final = ArrayType(StringType())
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Files of one table that Spark reads alike."""
+
+    ending: str
+    """``.parquet``, ``.json`` or ``.csv``, packed or not."""
+    paths: tuple[Path, ...]
+    schema: StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,45 +68,54 @@ class Family:
             if all(file.table != table for file in files):
                 raise StoreError(f"source {directory}", f"{table} (`{self.command}`)", "none")
 
+    def groups(self, directory: Path, files: Sequence[SourceFile]) -> Mapping[str, Sequence[Group]]:
+        """Return the files of each table, sorted by what Spark is told of their columns.
+
+        Raises StoreError that names the file which is cut off, lacks a column or has another type.
+        """
+        return {table: self._groups(directory, table, files) for table in self.columns}
+
     def read(
-        self, spark: SparkSession, directory: Path, table: str, files: Sequence[SourceFile]
+        self, spark: SparkSession, directory: Path, table: str, groups: Sequence[Group]
     ) -> DataFrame:
         """Return the rows of one table's files, at least one, with all of the table's columns.
 
-        Besides: FILE, the name of the file, and CORRUPT, the line that is no whole row. Raises
-        StoreError that names the file which is cut off, lacks a column or has another type.
+        Besides: FILE, the name of the file, and CORRUPT, the line that is no whole row.
         """
-        groups: dict[tuple[str, ...], list[Path]] = {}
-        for path in (directory / file.name for file in files if file.table == table):
-            groups.setdefault((_ending(path.name), *self._header(path, table)), []).append(path)
-        if len({key[0] == ".parquet" for key in groups}) > 1:
-            got = "some as Parquet and some as text"
-            raise StoreError(f"source {directory}", f"files of {table} in one form", got)
-        frames = [
-            self._read(spark, directory, table, key[0], key[1:], paths)
-            for key, paths in groups.items()
-        ]
+        frames = [self._read(spark, directory, table, group) for group in groups]
         return reduce(DataFrame.unionByName, frames)
 
-    def _read(
-        self,
-        spark: SparkSession,
-        directory: Path,
-        table: str,
-        ending: str,
-        header: Sequence[str],
-        paths: Sequence[Path],
-    ) -> DataFrame:
-        wanted, places = self.columns[table], spark_paths(spark, paths)
+    def _groups(self, directory: Path, table: str, files: Sequence[SourceFile]) -> Sequence[Group]:
+        found: dict[tuple[str, ...], list[Path]] = {}
+        for path in (directory / file.name for file in files if file.table == table):
+            found.setdefault((_ending(path.name), *self._header(path, table)), []).append(path)
+        if len({key[0] == ".parquet" for key in found}) > 1:
+            got = "some as Parquet and some as text"
+            raise StoreError(f"source {directory}", f"files of {table} in one form", got)
+        return [
+            Group(key[0], tuple(paths), self._schema(table, key[0], key[1:], paths))
+            for key, paths in found.items()
+        ]
+
+    def _schema(
+        self, table: str, ending: str, header: Sequence[str], paths: Sequence[Path]
+    ) -> StructType:
+        wanted = self.columns[table]
         if ending == ".parquet":
-            schema = self._parquet_schema(paths, table)
+            return self._parquet_schema(paths, table)
+        if ending == ".json":
+            return _text_schema(wanted, wanted, _LISTS).add(CORRUPT, "string")
+        # A table without rows has no header either.
+        return _text_schema(header or wanted, wanted, StringType()).add(CORRUPT, "string")
+
+    def _read(self, spark: SparkSession, directory: Path, table: str, group: Group) -> DataFrame:
+        wanted, places = self.columns[table], spark_paths(spark, group.paths)
+        ending, schema = group.ending, group.schema
+        if ending == ".parquet":
             frame = spark.read.schema(schema).parquet(*places)
         elif ending == ".json":
-            schema = _text_schema(wanted, wanted, _LISTS).add(CORRUPT, "string")
             frame = spark.read.schema(schema).json(places, columnNameOfCorruptRecord=CORRUPT)
         else:
-            # A table without rows has no header either.
-            schema = _text_schema(header or wanted, wanted, StringType()).add(CORRUPT, "string")
             # A reader that leaves out columns does not see that some are missing.
             reader = spark.read.schema(schema).option("columnPruning", "false")
             frame = reader.csv(places, header=True, escape='"', columnNameOfCorruptRecord=CORRUPT)
@@ -165,15 +184,10 @@ class Family:
         return schema
 
     def _parquet_types(self, path: Path, table: str) -> dict[str, pa.DataType]:
-        try:
-            # Spark writes timestamps as Parquet's oldest type, which holds any unit.
-            schema = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").schema_arrow
-        except (OSError, pa.ArrowException) as error:
-            raise self._error(path, "Parquet", error) from error
-        types: dict[str, pa.DataType] = {}
-        for name, column in self.columns[table].items():
-            if name in schema.names:
-                types[name] = schema.field(name).type
+        wanted = self.columns[table]
+        types = dict(column_types(path, f"{self.name} file {path}", wanted))
+        for name, column in wanted.items():
+            if name in types:
                 self._require_type(path, name, column, types[name])
             elif column.is_required:
                 expected = f"the columns of `{self.command}`"
@@ -189,7 +203,7 @@ class Family:
         if pa.types.is_floating(type_) and column.kind is Kind.NUMBER:
             rounded = f"{type_}, which rounds whole numbers above 2**53"
             raise self._error(path, expected, rounded, f"exact ones: {self.exact}")
-        raise self._error(path, expected, got)
+        raise self._error(path, expected, got, f"take it from `{self.command}`")
 
     def _error(self, path: Path, expected: object, got: object, place: str = "") -> StoreError:
         return StoreError(f"{self.name} file {path}", expected, got, place)

@@ -24,9 +24,9 @@ class Kind(Enum):
     FLAG = "bool"
 
     def accepts(self, type_: pa.DataType) -> bool:
-        """Return whether a Parquet file may hold it in a column of this type."""
+        """Return whether a Parquet file may hold it in a column of this type, as plain_type."""
         types = pa.types
-        is_text = bool(types.is_string(type_) or types.is_large_string(type_))
+        is_text = bool(types.is_string(type_))
         match self:
             case Kind.TEXT:
                 return is_text

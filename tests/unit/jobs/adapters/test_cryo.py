@@ -134,7 +134,7 @@ def test_read__one_file_with_text_among_binary__is_refused(source: Path) -> None
     hex_file = next((FIXTURE / "hex").glob("*blocks*"))
     shutil.copy(hex_file, source / "network_31337__blocks__00000016_to_00000022.parquet")
 
-    with pytest.raises(StoreError, match="block_hash of type large_binary, got large_string"):
+    with pytest.raises(StoreError, match="block_hash of type binary, got string"):
         Cryo().read(NO_SPARK, source)
 
 

@@ -128,7 +128,7 @@ def test_files__copy_of_real_files__same_as_original(tmp_path: Path, form: str) 
 @pytest.mark.parametrize(
     ("kind", "accepted", "refused"),
     [
-        (Kind.TEXT, pa.large_string(), pa.binary()),
+        (Kind.TEXT, pa.string(), pa.binary()),
         (Kind.NUMBER, pa.decimal128(38, 9), pa.float64()),
         (Kind.NUMBER, pa.int64(), pa.float32()),
         (Kind.NUMBER, pa.string(), pa.decimal256(76, 0)),

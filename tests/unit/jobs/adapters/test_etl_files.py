@@ -27,7 +27,8 @@ FAMILY = Family("tool", COLUMNS, "tool export", "`tool exact`")
 
 
 def read(path: Path, table: str) -> None:
-    FAMILY.read(NO_SPARK, path.parent, table, [SourceFile(path.name, table)])
+    groups = FAMILY.groups(path.parent, [SourceFile(path.name, table)])
+    FAMILY.read(NO_SPARK, path.parent, table, groups[table])
 
 
 def accepted(path: Path, table: str) -> bool:
@@ -144,7 +145,7 @@ def test_parquet__type_unlike_the_first_files__refused(tmp_path: Path) -> None:
     files = [SourceFile(name, "logs") for name in ("0.parquet", "1.parquet")]
 
     with pytest.raises(StoreError, match=r"log_index of type int64, as 0\.parquet has it"):
-        FAMILY.read(NO_SPARK, tmp_path, "logs", files)
+        FAMILY.groups(tmp_path, files)
 
 
 def test_table__both_as_parquet_and_as_text__refused(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_table__both_as_parquet_and_as_text__refused(tmp_path: Path) -> None:
     files = [SourceFile(name, "logs") for name in ("0.parquet", "1.csv")]
 
     with pytest.raises(StoreError, match="files of logs in one form"):
-        FAMILY.read(NO_SPARK, tmp_path, "logs", files)
+        FAMILY.groups(tmp_path, files)
 
 
 def test_parquet__no_parquet__refused(tmp_path: Path) -> None:

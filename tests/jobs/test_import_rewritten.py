@@ -1,4 +1,4 @@
-"""What other tools wrote again of a source is imported as what it was."""
+"""A source that other tools wrote again is imported as it was."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ READ_CODECS: Final = ("SNAPPY", "GZIP", "ZSTD", "LZ4", "UNCOMPRESSED")
 """The codecs that Spark reads, by Parquet's names."""
 
 REWRITE: Final = "write the file again by pyarrow, polars or DuckDB, compressed by zstd"
-"""What to do about a codec or a type that is not read."""
+"""Advice about a codec that is not read."""
 
 _SPELLINGS: Final[tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...]] = (
     (pa.types.is_large_string, pa.string()),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from chainkit_jobs.adapters.footers import READ_CODECS
@@ -16,21 +17,28 @@ Rewrite = Callable[[Path, str, bool], None]
 """Takes a file, a codec and whether values are kept in dictionaries."""
 
 
+def _table(path: Path) -> pa.Table:
+    # Else Parquet's oldest type of timestamps becomes nanoseconds, which are refused.
+    return pq.read_table(path, partitioning=None, coerce_int96_timestamp_unit="us")
+
+
 def by_pyarrow(path: Path, codec: str, dictionary: bool) -> None:
     compression = "none" if codec == "UNCOMPRESSED" else codec
-    table = pq.read_table(path, partitioning=None)
+    table = _table(path)
     pq.write_table(table, path, compression=compression, use_dictionary=dictionary)
 
 
 def by_pyarrow_without_a_note(path: Path, codec: str, dictionary: bool) -> None:
     compression = "none" if codec == "UNCOMPRESSED" else codec
-    table = pq.read_table(path, partitioning=None)
+    table = _table(path)
     options = {"use_dictionary": dictionary, "store_schema": False}
     pq.write_table(table, path, compression=compression, **options)
 
 
 def by_polars(path: Path, codec: str, dictionary: bool) -> None:
-    pl.read_parquet(path, hive_partitioning=False).write_parquet(path, compression=codec.lower())
+    frame = pl.from_arrow(_table(path))
+    assert isinstance(frame, pl.DataFrame)
+    frame.write_parquet(path, compression=codec.lower())
 
 
 def by_duckdb(path: Path, codec: str, dictionary: bool) -> None:
@@ -39,7 +47,7 @@ def by_duckdb(path: Path, codec: str, dictionary: bool) -> None:
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
         # DuckDB 2.0.0 cannot copy cryo's columns of NULLs alone from file to file.
-        connection.register("source", pq.read_table(path, partitioning=None))
+        connection.register("source", _table(path))
         connection.execute(f"copy source to '{path}' (format parquet, codec '{name}'{limit})")
 
 

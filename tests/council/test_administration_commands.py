@@ -10,24 +10,19 @@ import pytest
 from eth_account import Account
 
 from chainkit.chain import sending
-from chainkit.chain.refusals import tells_of_impossible_transaction
-from chainkit.chain.sending import Sending, TransactionRequest
-from chainkit.chain.transactions import estimate_gas
+from chainkit.chain.sending import Sending
 from chainkit.cli.change.signers import SignerOptions
 from chainkit.contracts.interface import shipped_interface
-from chainkit.contracts.parameters import PAYLOAD_SIZE_CAP, PayloadBounds
+from chainkit.contracts.parameters import PayloadBounds
 from chainkit.contracts.state import DEFAULT_ADMIN_ROLE, ContractState
 from chainkit.council.calls import Call
-from chainkit.council.calls.cautions import LARGEST_CARRIED
 from chainkit.council.calls.log_effects import LOG_EFFECTS
-from chainkit.council.changes import execute_change, plan_change, sign_change, sign_request
-from chainkit.errors import RefusedRequest, TransactionFailed
+from chainkit.council.changes import execute_change, plan_change, sign_change
+from chainkit.errors import TransactionFailed
 from chainkit.signatures import keccak256
-from chainkit.types import Receipt
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.chains.tampering import ADMINISTRATOR, call_as, set_hidden_role, write_code
 from support.command_line import Outcome, run, write_keystore
-from support.council.offline import in_one_line
 from support.council.signers import dev_signer
 from support.council.upgrades import traces
 
@@ -58,17 +53,6 @@ def administrators(chain: LocalChain, name: str = NAME) -> tuple[str, ...]:
 
 def proxy(chain: LocalChain, name: str = NAME) -> bytes:
     return next(log.address for log in chain.record.sequenced_logs if log.name == name)
-
-
-def publish(chain: LocalChain, size: int) -> Receipt:
-    """Publish a payload without a zero byte, as any account may."""
-    data = shipped_interface(NAME).encode("addMessage", b"\1" * 16, b"\1" * size)
-    gas = estimate_gas(
-        chain.endpoint, proxy(chain), data, dev_address(STRANGER), chain.head().reference
-    )
-    request = TransactionRequest(chain.record.chain_id, proxy(chain), data, gas)
-    sending = Sending(chain.endpoint, max_cost=10**18)
-    return sending.send(sign_request(sending, dev_signer(STRANGER), request))
 
 
 def grant(chain: LocalChain, account: str, name: str = NAME) -> None:
@@ -135,21 +119,6 @@ def test_set_bounds__within_the_cap__is_read_back(
     assert outcome.code == 0, outcome.err
     found = state(local_chain).payload_bounds(NAME, proxy(local_chain, "IdentityUpdates"))
     assert found == PayloadBounds(1, 9)
-
-
-def test_set_bounds__above_what_a_transaction_carries__is_a_caution_and_the_chains_own_limit(
-    local_chain: LocalChain, administrator: list[str]
-) -> None:
-    bounds = ("--minimum", 1, "--maximum", PAYLOAD_SIZE_CAP)
-    outcome = contracts(local_chain, "set-bounds", NAME, *bounds, *administrator)
-
-    assert outcome.code == 0, outcome.err
-    assert "carries some 418,000 bytes; another chain may" in in_one_line(outcome.out)
-    # Without a limit of its own, a quarter more gas than estimated would pass the cap.
-    assert publish(local_chain, LARGEST_CARRIED).succeeded
-    with pytest.raises(RefusedRequest) as refused:
-        publish(local_chain, LARGEST_CARRIED + 1_000)
-    assert tells_of_impossible_transaction(str(refused.value.got))
 
 
 def test_broadcast__for_a_script__is_shown_on_standard_error_first(

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
-from sqlalchemy import Connection, FromClause, Select, Table, func, select
+from sqlalchemy import Connection, FromClause, Select, func, select
 
 from chainkit.errors import StoreError
 from chainkit.exports import ExportFolder, Manifest
@@ -21,9 +21,10 @@ from chainkit.exports.tables import ENVELOPES, JOURNAL, QUARANTINE, REGISTRY_UPD
 from chainkit.text.hexadecimal import hex0x
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.block_ranges import rows_within
 from chainkit_indexer.storage.blocks import read_final_block, read_position
 from chainkit_indexer.storage.provenance import read_runs
-from chainkit_indexer.storage.store import Store, first_sequence_id_from
+from chainkit_indexer.storage.store import Store
 
 EXPORT_KIND: Final = "node"
 
@@ -98,8 +99,7 @@ def write_export(
             about["range_blocks"] = _range_blocks(directory, folder.manifest, range_blocks)
             kept = _kept_files(connection, directory, folder.manifest, about)
             folder.check(kept, check_digests)
-            originators = sorted({each.originator_id for each in store.identity.contracts})
-            files = _write_files(connection, folder, about, originators, kept, progress)
+            files = _write_files(connection, folder, about, store, kept, progress)
         # Only now: the end of the transaction may show that the rows are not one state.
         manifest = Manifest(files=files, **about)
         folder.publish(manifest)
@@ -187,7 +187,7 @@ def _write_files(
     connection: Connection,
     folder: ExportFolder,
     about: Mapping[str, Any],
-    originators: Sequence[int],
+    store: Store,
     kept: Mapping[str, Mapping[str, Any]],
     progress: FileProgress,
 ) -> dict[str, Mapping[str, Any]]:
@@ -200,9 +200,8 @@ def _write_files(
     ]
     total = len(ranges) + len(_WHOLE)
     for done, (table, each) in enumerate(ranges, 1):
-        columns, logs, source = _RANGED[table]
-        spans = _spans(connection, logs, originators, each)
-        rows = _rows_of_spans(connection, columns, source, spans)
+        rows = _rows_in_blocks(connection, table, store, each)
+        columns, _, _ = _RANGED[table]
         name, file = folder.write(each.file_name(table), columns, rows, each.is_finished)
         place = {"from_block": each.first, "to_block": each.last, "finished": each.is_finished}
         files[name] = file | place
@@ -225,32 +224,24 @@ def _ranges(about: Mapping[str, Any]) -> Iterator[_Range]:
         first = end + 1
 
 
-def _spans(
-    connection: Connection, logs: Table, originators: Sequence[int], blocks: _Range
-) -> Iterator[tuple[int, int, int | None]]:
-    """Yield originator, first sequence id in the blocks, and the first one above them."""
-    for originator_id in originators:
-        first, after = (
-            first_sequence_id_from(connection, logs, originator_id, number)
-            for number in (blocks.first, blocks.last + 1)
-        )
-        if first is not None:
-            yield originator_id, first, after
-
-
-def _rows_of_spans(
-    connection: Connection,
-    columns: pa.Schema,
-    source: FromClause,
-    spans: Iterator[tuple[int, int, int | None]],
+def _rows_in_blocks(
+    connection: Connection, table: str, store: Store, blocks: _Range
 ) -> Iterator[Sequence[Sequence[Any]]]:
-    for originator_id, first, after in spans:
-        rows = _select(columns, source).where(
-            source.c.originator_id == originator_id, source.c.sequence_id >= first
+    """Yield the rows in the order of originators and sequence ids."""
+    identity = store.identity
+    columns, logs, source = _RANGED[table]
+    for originator_id in sorted({each.originator_id for each in identity.contracts}):
+        within = rows_within(
+            connection,
+            logs,
+            source.c,
+            originator_id,
+            (blocks.first, blocks.last),
+            identity.sparse_originator_ids,
         )
-        if after is not None:
-            rows = rows.where(source.c.sequence_id < after)
-        yield from _rows(connection, rows.order_by(source.c.sequence_id))
+        if within is not None:
+            rows = _select(columns, source).where(within)
+            yield from _rows(connection, rows.order_by(source.c.sequence_id))
 
 
 def _select(columns: pa.Schema, source: FromClause) -> Select[Any]:

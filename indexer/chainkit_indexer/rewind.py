@@ -16,9 +16,13 @@ from sqlalchemy import Connection, func, select
 from chainkit.chain import Endpoint
 from chainkit.errors import ConfigurationError, StoreError, WrongChain
 from chainkit.types import BlockReference
+from chainkit_indexer.storage.block_ranges import (
+    PAYLOAD_TABLES,
+    cuts_above,
+    sequence_ids_up_to,
+)
 from chainkit_indexer.storage.blocks import read_block, read_final_block, read_position
-from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
-from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import IndexedBlock
 
 
@@ -70,15 +74,12 @@ def plan_rewind(
         _check_bounds(store, to_block, position, final_block, below_final)
         target = read_block(connection, to_block)
         target = target or _target_on_chain(store, connection, endpoint, to_block)
+        sparse = store.identity.sparse_originator_ids
+        cuts = cuts_above(target.sequence_ids, target.header.number, sparse)
         envelopes, quarantined = (
             sum(
-                connection.scalar(
-                    select(func.count()).where(
-                        table.c.originator_id == originator_id, table.c.sequence_id > last
-                    )
-                )
-                or 0
-                for originator_id, last in target.sequence_ids.items()
+                connection.scalar(select(func.count()).where(cut.above(table.c))) or 0
+                for cut in cuts
             )
             for table in PAYLOAD_TABLES
         )
@@ -121,7 +122,12 @@ def _target_on_chain(
         expected = f"0x{identity.genesis_hash.hex()}"
         raise WrongChain(f"block 0 at {endpoint.name}", expected, f"0x{genesis.hex()}")
     originators = sorted({contract.originator_id for contract in identity.contracts})
-    sequence_ids = sequence_ids_up_to(connection, originators, to_block)
+    if sparse := identity.sparse_originator_ids:
+        # A bisection over sequence ids finds the shared block.
+        expected, place = "counted sequence ids", "to change final blocks, index again"
+        got = f"sparse ones of originator {', '.join(map(str, sorted(sparse)))}"
+        raise StoreError(f"rewind of {store.name} below the final block", expected, got, place)
+    sequence_ids = sequence_ids_up_to(connection, originators, to_block, sparse)
     shared = _highest_shared_block(connection, endpoint, sequence_ids, to_block)
     if shared < to_block:
         expected = f"a block up to {shared}"

@@ -58,6 +58,15 @@ class PlacedEvent(NamedTuple):
     """Seconds since 1970, from the header of the log's block."""
 
 
+def is_served_id(sequence_id: int) -> bool:
+    """Tell whether cursors and tables can hold a sequence id: 1 to 2^63 - 1.
+
+    Counted ids reach the end after 290,000 years at a million payloads a second; sparse ones may be
+    any uint64.
+    """
+    return 0 < sequence_id < 2**63
+
+
 class Provenance(StrEnum):
     """How it was established that a block contains these payloads and no others."""
 
@@ -97,7 +106,7 @@ class VerifiedPage:
     blocks: tuple[IndexedBlock, ...]
     """At least one."""
     events: tuple[PlacedEvent, ...]
-    """In chain order, with sequence ids that continue those of ``start``."""
+    """In chain order, with sequence ids that continue those of ``start`` where they are counted."""
     provenance: Provenance = Provenance.ONE_ENDPOINT
     """The weakest of the blocks'."""
 
@@ -136,6 +145,8 @@ class Advanced:
     """Originator id to the last sequence id that the page holds or continues from."""
     established: Provenance
     """How the page was."""
+    left_out: int = 0
+    """Payloads under a sparse sequence id that an earlier one has, or that cannot be served."""
 
 
 @dataclass(frozen=True, slots=True)

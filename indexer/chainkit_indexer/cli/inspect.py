@@ -141,7 +141,7 @@ def _ask(
 ) -> tuple[Status, int | None]:
     found = read_status(store)
     if rpc_url and deployment_path:
-        found = replace(found, registry=_registry(rpc_url, deployment_path, found))
+        found = _with_registry(rpc_url, deployment_path, found)
     return found, None if rpc_url is None else _blocks_behind(rpc_url, found)
 
 
@@ -168,14 +168,21 @@ def _blocks_behind(rpc_url: str, found: Status) -> int:
     return endpoint.head().number - height
 
 
-def _registry(rpc_url: str, deployment_path: Path, found: Status) -> RegistryState:
-    """Say which node this database is, and which nodes it is to follow, by the chain itself."""
+def _with_registry(rpc_url: str, deployment_path: Path, found: Status) -> Status:
+    """Say which node this database is, and which nodes it is to follow, by the chain itself.
+
+    A record that names no registry leaves the status as the database has it.
+    """
     deployment = read_followed_deployment(deployment_path)
+    if deployment.registry is None:
+        check_deployment(Endpoint.connect(rpc_url), deployment)
+        return found
     registry = deployment.registry_here(record_subject(deployment_path))
     endpoint = Endpoint.connect(rpc_url)
     head = check_deployment(endpoint, deployment)
     nodes = Registry(endpoint, registry.address).nodes(head.reference)
-    return RegistryState.of(nodes, found.identity.node_public_key, head.reference)
+    state = RegistryState.of(nodes, found.identity.node_public_key, head.reference)
+    return replace(found, registry=state)
 
 
 @click.command("history", cls=CompleteCommand)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from chainkit.protocol.chain_time import originator_ns
 from chainkit.protocol.served_topic import served_topic
 from chainkit_indexer.follow.signing import Outcomes, Signer
-from chainkit_indexer.types import PageRows, PlacedEvent, VerifiedPage
+from chainkit_indexer.types import PageRows, PlacedEvent, VerifiedPage, is_served_id
 
 _CHUNK: Final = 64
 """Payloads that the signer is asked about together."""
@@ -41,9 +41,13 @@ class PendingPage:
 
 
 def submit_page(page: VerifiedPage, signer: Signer) -> PendingPage:
-    """Ask the node's signer for the envelopes of a page's payloads (XIP-49 §3.2.1)."""
-    starts = range(0, len(page.events), _CHUNK)
-    chunks = [page.events[start : start + _CHUNK] for start in starts]
+    """Ask the node's signer for the envelopes of a page's payloads (XIP-49 §3.2.1).
+
+    Only of those whose sequence id can be served.
+    """
+    events = [placed for placed in page.events if is_served_id(placed.event.sequence_id)]
+    starts = range(0, len(events), _CHUNK)
+    chunks = [events[start : start + _CHUNK] for start in starts]
     return PendingPage(page, [(chunk, signer.sign(chunk)) for chunk in chunks])
 
 

@@ -3,11 +3,11 @@
 An endpoint behind a load balancer mixes replicas: one lags and answers with empty logs, another
 stands on a fork. Blocks must link by parent hash from the cursor on; the end of a range must come
 in one batch with its logs; each log must lie in one of these blocks by hash, and in the bloom
-filter of its header; sequence ids must continue without a gap. Logs that are cut off at a page's
-end leave no gap within it, so the contracts' own counters, read at the page's last block by hash,
-must agree too. Where a deployment has no counter, or the endpoint no state so old, the bloom filter
-of each block that gave no log must exclude one, or be made up of all the logs of the block. Any
-other answer is an InconsistentAnswer: the page is asked for again.
+filter of its header; sequence ids must continue without a gap, unless they are sparse. Logs that
+are cut off at a page's end leave no gap within it, so the contracts' own counters, read at the
+page's last block by hash, must agree too. Where a deployment has no counter, or the endpoint no
+state so old, the bloom filter of each block that gave no log must exclude one, or be made up of all
+the logs of the block. Any other answer is an InconsistentAnswer: the page is asked for again.
 """
 
 from __future__ import annotations
@@ -27,12 +27,9 @@ from chainkit.protocol.chain_time import MAXIMUM_BLOCK_TIMESTAMP
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.types import BlockHeader, BlockReference, Log
-from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
+from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage, is_served_id
 
 _MAXIMUM_INDEX: Final = 2**31 - 1
-_MAXIMUM_SEQUENCE_ID: Final = 2**63 - 1
-"""The largest id in the tables: enough for 290,000 years at a million payloads a second."""
-
 _Numbers = Mapping[int, int | None]
 """Originator id to the last sequence id of its counter, None where there is no number."""
 
@@ -179,7 +176,7 @@ def verified_page(
         _placed_event(endpoint, log, of_number[log.block_number], payload_logs) for log in logs
     ]
     _check_transactions(endpoint, logs)
-    blocks = _count_through(endpoint, start, headers, events)
+    blocks = _count_through(endpoint, payload_logs.deployment, start, headers, events)
     if numbers is None:
         numbers = _numbers(endpoint, payload_logs.deployment, blocks[-1].header.reference)
     uncounted = _check_counters(endpoint, blocks[-1], numbers)
@@ -238,24 +235,30 @@ def _placed_event(
 
 def _count_through(
     endpoint: Endpoint,
+    deployment: FollowedDeployment,
     start: IndexedBlock,
     headers: Sequence[BlockHeader],
     events: Sequence[PlacedEvent],
 ) -> tuple[IndexedBlock, ...]:
+    sparse = deployment.sparse_originator_ids
     last = dict(start.sequence_ids)
     after_block: dict[int, Mapping[int, int]] = {}
     number = None
     for placed in events:
         event, log = placed.event, placed.log
         expected = last[event.originator_id] + 1
-        if event.sequence_id != expected or expected > _MAXIMUM_SEQUENCE_ID:
+        is_next = event.sequence_id == expected and is_served_id(expected)
+        if not is_next and event.originator_id not in sparse:
             subject = f"logs of originator {event.originator_id} at {endpoint.name}"
-            got = event.sequence_id
-            raise InconsistentAnswer(subject, f"sequence {expected}", got, log.place)
+            got, place = event.sequence_id, log.place
+            if deployment.counters[event.originator_id] is None:
+                place += f", or sequence_ids sparse in the record for 0x{log.address.hex()}"
+            raise InconsistentAnswer(subject, f"sequence {expected}", got, place)
         if log.block_number != number and number is not None:
             after_block[number] = dict(last)
         number = log.block_number
-        last[event.originator_id] = expected
+        if is_served_id(event.sequence_id):
+            last[event.originator_id] = max(last[event.originator_id], event.sequence_id)
     if number is not None:
         after_block[number] = last
     blocks: list[IndexedBlock] = []
@@ -298,12 +301,15 @@ def _check_blooms(
         if payload_logs.contracts[address].originator_id in originator_ids
     }
     seen = {(log.block_number, log.address) for log in logs}
-    # Cut off after its last log, an originator leaves no gap: not within that block either.
-    ends = {address: max((n for n, a in seen if a == address), default=None) for address in masks}
+    # Cut off after its last log, an originator leaves no gap: not within that block either. Sparse
+    # sequence ids show no gap at all.
+    sparse = payload_logs.deployment.sparse_originator_ids
+    ends = {max((n for n, a in seen if a == address), default=None) for address in masks}
+    ends |= {n for n, a in seen if payload_logs.contracts[a].originator_id in sparse}
     doubtful = [
         header
         for header in headers
-        if header.number in ends.values()
+        if header.number in ends
         or any(
             (header.number, address) not in seen and _may_hold(header, mask)
             for address, mask in masks.items()

@@ -112,8 +112,8 @@ def _idle(store: Store, position: IndexedBlock, head: BlockHeader) -> Idle:
 
 
 def _commit(store: Store, pending: PendingPage, head: BlockHeader, final: int) -> Advanced:
-    page, rows = pending.page, pending.rows()
-    store.append(page, rows, final)
+    page = pending.page
+    rows = store.append(page, pending.rows(), final)
     return Advanced(
         from_block=page.blocks[0].header.number,
         cursor=page.last.header.reference,
@@ -123,6 +123,7 @@ def _commit(store: Store, pending: PendingPage, head: BlockHeader, final: int) -
         quarantined=len(rows.quarantine),
         sequence_ids=page.last.sequence_ids,
         established=page.provenance,
+        left_out=len(page.events) - len(rows.envelopes) - len(rows.quarantine),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Table, func, select
 
 from chainkit.contracts.registry import status_word
 from chainkit.text.hexadecimal import hex0x
@@ -15,10 +15,10 @@ from chainkit.types import BlockReference, Node
 from chainkit_indexer.finality import NOTHING_FINAL
 from chainkit_indexer.registry.history import nodes_at, read_followed_history
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.block_ranges import BlockCut, cuts_above, sequence_ids_up_to
 from chainkit_indexer.storage.blocks import read_final_block, read_position
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.provenance import read_runs
-from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Provenance, ProvenanceRun
 
@@ -54,7 +54,8 @@ class Status:
     """The node's cursor over originators (XIP-49 §3.2.2)."""
     envelopes: int
     """By the sequence ids, of which each is an envelope or in quarantine: rows are not counted,
-    because that takes the longer the more there are. ``index verify`` looks at every row."""
+    because that takes the longer the more there are. ``index verify`` looks at every row. Only rows
+    of sparse sequence ids are counted."""
     soft_envelopes: int
     """Those above the final block, which a reorg may take back."""
     quarantined: Mapping[str, int]
@@ -111,8 +112,8 @@ def read_status_within(connection: Connection, store: Store) -> Status:
         cursor=position.header.reference if position else None,
         final_block=None if final_block == NOTHING_FINAL else final_block,
         sequence_ids=sequence_ids,
-        envelopes=sum(sequence_ids.values()) - sum(quarantined.values()),
-        soft_envelopes=_envelopes_above(connection, sequence_ids, final_block),
+        envelopes=_envelopes_above(connection, store.identity, sequence_ids, NOTHING_FINAL),
+        soft_envelopes=_envelopes_above(connection, store.identity, sequence_ids, final_block),
         quarantined=quarantined,
         reorg_count=connection.scalar(select(func.count()).select_from(schema.reorgs)) or 0,
         reorgs=_reorgs(connection),
@@ -135,18 +136,23 @@ def _by_reason(connection: Connection) -> dict[str, int]:
 
 
 def _envelopes_above(
-    connection: Connection, sequence_ids: Mapping[int, int], block_number: int
+    connection: Connection, identity: Identity, sequence_ids: Mapping[int, int], block_number: int
 ) -> int:
-    below = sequence_ids_up_to(connection, sequence_ids, block_number)
-    quarantine = schema.quarantine.c
+    sparse = identity.sparse_originator_ids
+    below = sequence_ids_up_to(connection, sequence_ids, block_number, sparse)
     count = 0
-    for originator_id, last in sequence_ids.items():
-        above = select(func.count()).where(
-            quarantine.originator_id == originator_id,
-            quarantine.sequence_id > below[originator_id],
-        )
-        count += last - below[originator_id] - (connection.scalar(above) or 0)
+    for cut in cuts_above(below, block_number, sparse):
+        if cut.originator_id in sparse:
+            count += _count(connection, schema.envelope_logs, cut)
+        else:
+            posted = sequence_ids[cut.originator_id] - cut.last
+            count += posted - _count(connection, schema.quarantine, cut)
     return count
+
+
+def _count(connection: Connection, table: Table, cut: BlockCut) -> int:
+    query = select(func.count()).select_from(table).where(cut.above(table.c))
+    return connection.scalar(query) or 0
 
 
 def _reorgs(connection: Connection) -> tuple[ReorgSummary, ...]:

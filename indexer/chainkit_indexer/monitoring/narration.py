@@ -55,6 +55,8 @@ def event_of_result(result: StepResult) -> LogEvent:
 def _advanced(result: Advanced) -> LogEvent:
     several = "" if result.from_block == result.cursor.number else f"s {result.from_block} to"
     counts = f"{result.envelopes} envelopes, {result.quarantined} quarantined"
+    if result.left_out:
+        counts += f", {result.left_out} left out (sequence id repeated or out of range)"
     if result.established is not Provenance.RECEIPTS:
         counts += f", by {result.established}"
     fields = _block(result.cursor) | {
@@ -63,6 +65,7 @@ def _advanced(result: Advanced) -> LogEvent:
         "final_block": result.final_block,
         "envelopes": result.envelopes,
         "quarantined": result.quarantined,
+        "left_out": result.left_out,
         "established": str(result.established),
     }
     return LogEvent("advanced", f"block{several} {result.cursor}: {counts}", fields)
@@ -163,7 +166,7 @@ class Narrator:
             self._followed(result, seconds)
 
     def _followed(self, result: Advanced, seconds: float) -> None:
-        if result.envelopes or result.quarantined:
+        if result.envelopes or result.quarantined or result.left_out:
             event = event_of_result(result)
             self._say(replace(event, fields={**event.fields, "seconds": round(seconds, 6)}))
 

@@ -23,7 +23,8 @@ from chainkit.signatures import keccak256
 from chainkit_indexer.chore import Chore
 from chainkit_indexer.replay.rebuild import rebuild_transaction
 from chainkit_indexer.storage import schema
-from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store, first_sequence_id_from
+from chainkit_indexer.storage.block_ranges import PAYLOAD_TABLES, rows_within
+from chainkit_indexer.storage.store import Store
 
 BATCH_TRANSACTIONS: Final = 50
 """Fetched at once: with the 128 KiB that nodes take at most, 13 MB of hex digits."""
@@ -114,6 +115,7 @@ class RawTransactionKeeper:
 
         Those that could not be had before come last.
         """
+        sparse = self._store.identity.sparse_originator_ids
         originator_ids = {contract.originator_id for contract in self._store.identity.contracts}
         found: dict[bytes, UnkeptTransaction] = {}
         for table in PAYLOAD_TABLES:
@@ -122,13 +124,12 @@ class RawTransactionKeeper:
                 table.c.transaction_hash, table.c.block_number, table.c.transaction_index
             ).where(~exists().where(kept))
             for originator_id in sorted(originator_ids):
-                lowest = first_sequence_id_from(connection, table, originator_id, final_block + 1)
-                if lowest is None:
+                blocks = (final_block + 1, None)
+                rows = rows_within(connection, table, table.c, originator_id, blocks, sparse)
+                if rows is None:
                     continue
-                part = query.where(
-                    table.c.originator_id == originator_id, table.c.sequence_id >= lowest
-                )
-                newest = part.order_by(table.c.sequence_id.desc())
+                order = table.c.block_number if originator_id in sparse else table.c.sequence_id
+                newest = query.where(rows).order_by(order.desc())
                 found |= self._newest_that_may_be_had(connection, newest)
         return sorted(found.values(), key=self._turn)[:BATCH_TRANSACTIONS]
 

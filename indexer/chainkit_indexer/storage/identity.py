@@ -10,9 +10,15 @@ from sqlalchemy import Connection, insert, select
 
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import StoreError
-from chainkit.protocol.payload_contract import EVENT_NAMES, EventLayout, PayloadContract
+from chainkit.protocol.payload_contract import (
+    EVENT_NAMES,
+    EventLayout,
+    PayloadContract,
+    sparse_originators,
+)
 from chainkit.types import TopicKind
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.block_ranges import create_block_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,11 @@ class Identity:
             contracts=tuple(sorted(deployment.contracts, key=lambda each: each.address)),
         )
 
+    @property
+    def sparse_originator_ids(self) -> frozenset[int]:
+        """Those whose sequence ids do not rise with the blocks."""
+        return sparse_originators(self.contracts)
+
 
 def read_identity(connection: Connection) -> Identity | None:
     """Return the identity of the database, or None where it has none yet."""
@@ -66,6 +77,7 @@ def _contract(row: Mapping[Any, Any]) -> PayloadContract:
         kind=TopicKind(row["kind"]),
         originator_id=row["originator_id"],
         layout=layout,
+        is_sparse=row["is_sparse"],
     )
 
 
@@ -83,9 +95,12 @@ def insert_identity(connection: Connection, identity: Identity) -> None:
                 block=contract.block,
                 kind=int(contract.kind),
                 originator_id=contract.originator_id,
+                is_sparse=contract.is_sparse,
                 **layout,
             )
         )
+    if identity.sparse_originator_ids:
+        create_block_indexes(connection)
 
 
 def check_identity(name: str, expected: Identity, found: Identity) -> None:
@@ -114,6 +129,7 @@ def _shown(value: int | bytes | tuple[PayloadContract, ...]) -> str:
         return "; ".join(
             f"{contract.name} 0x{contract.address.hex()} of originator {contract.originator_id} "
             f"with {EVENT_NAMES[contract.kind]}{contract.layout}"
+            f"{' and sparse sequence ids' if contract.is_sparse else ''}"
             for contract in value
         )
     return str(value)

@@ -19,6 +19,7 @@ from chainkit.protocol.served_topic import served_topic
 from chainkit.signatures import keccak256
 from chainkit.types import BlockReference, TopicKind
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.block_ranges import BlockCut
 from chainkit_indexer.types import IndexedBlock, PlacedEvent
 
 _LOOKUP_CHUNK: Final = 500
@@ -130,16 +131,14 @@ def read_reorgs_after(connection: Connection, reorg_id: int) -> dict[int, int]:
     return {found: number for found, number in connection.execute(query)}
 
 
-def retract_after(
-    connection: Connection, table: Table, originator_id: int, last: int, reorg_id: int
-) -> int:
-    """Move the rows of a payload table above a sequence id to the journal; return how many.
+def retract_after(connection: Connection, table: Table, cut: BlockCut, reorg_id: int) -> int:
+    """Move the rows of a payload table above a block to the journal; return how many.
 
     With the logs go the envelopes: also one that has no log, which only a fault leaves behind.
     """
     query = _with_topic(table)
     columns = query.selected_columns
-    query = query.where(columns.originator_id == originator_id, columns.sequence_id > last)
+    query = query.where(cut.above(columns))
     # On the statement: on the connection it would hold for the insertion below, too.
     ordered = query.order_by(columns.sequence_id).execution_options(yield_per=_LOOKUP_CHUNK)
     with connection.execute(ordered) as rows:
@@ -147,8 +146,9 @@ def retract_after(
             entries = [_journal_row(row, reorg_id) for row in chunk]
             connection.execute(insert(schema.journal), entries)
     if table is schema.envelope_logs:
-        _delete_above(connection, schema.envelopes, originator_id, last)
-    return _delete_above(connection, table, originator_id, last)
+        # First: sparse ids are looked up in the logs.
+        _delete(connection, schema.envelopes, cut)
+    return _delete(connection, table, cut)
 
 
 def retract_inboxes(connection: Connection, originator_id: int, last: int) -> None:
@@ -158,27 +158,24 @@ def retract_inboxes(connection: Connection, originator_id: int, last: int) -> No
     connection.execute(delete(members).where(added, members.c.associated_sequence_id > last))
     revoked = update(members).where(added, members.c.revoked_sequence_id > last)
     connection.execute(revoked.values(revoked_sequence_id=None))
-    _delete_above(connection, refused, originator_id, last)
+    _delete(connection, refused, BlockCut(originator_id, last, None))
     is_beyond = cursors.c.originator_id == originator_id, cursors.c.sequence_id > last
     connection.execute(update(cursors).where(*is_beyond).values(sequence_id=last))
 
 
-def _delete_above(connection: Connection, table: Table, originator_id: int, last: int) -> int:
-    is_above = (table.c.originator_id == originator_id) & (table.c.sequence_id > last)
-    return connection.execute(delete(table).where(is_above)).rowcount
+def _delete(connection: Connection, table: Table, cut: BlockCut) -> int:
+    return connection.execute(delete(table).where(cut.above(table.c))).rowcount
 
 
 def find_final_above(
-    connection: Connection, table: Table, originator_id: int, last: int, final_block: int
+    connection: Connection, table: Table, cut: BlockCut, final_block: int
 ) -> int | None:
     """Return the sequence id of a row that ``retract_after`` would take back although it is final.
 
     None where there is none: always, unless the known blocks contradict the rows.
     """
     query = select(table.c.sequence_id).where(
-        table.c.originator_id == originator_id,
-        table.c.sequence_id > last,
-        table.c.block_number <= final_block,
+        cut.above(table.c), table.c.block_number <= final_block
     )
     found: int | None = connection.scalar(query.limit(1))
     return found

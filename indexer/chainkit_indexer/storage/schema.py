@@ -79,9 +79,11 @@ contracts = Table(
     _column("identifier_length", Integer),
     _column("is_identifier_indexed", Boolean),
     _column("is_sequence_indexed", Boolean),
+    _column("is_sparse", Boolean),
     _column("block", BigInteger),
 )
-"""Which contracts' events it holds, and in which form they come; never changed either."""
+"""Which contracts' events it holds, in which form they come, and whether sequence ids are sparse
+(ADR 50); never changed either."""
 
 blocks = Table(
     "blocks",
@@ -126,9 +128,9 @@ of the chain."""
 
 envelope_logs = Table("envelope_logs", metadata, *_payload_place())
 """The log that each envelope of the chain's originators was made of; other originators' have none.
-Sequence ids rise with the blocks, so a range of blocks is a range of the primary key: see
-``store.first_sequence_id_from``. No foreign key: it would cost a look-up for each row, and
-``index verify`` compares both tables."""
+Sequence ids rise with the blocks, so a range of blocks is a range of the primary key; sparse ones
+do not, and have an index instead: see ``block_ranges``. No foreign key: it would cost a look-up for
+each row, and ``index verify`` compares both tables."""
 
 chain_envelopes = (
     select(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Self
+from typing import Any, Self
 
-from sqlalchemy import Connection, Table, delete, func, select
+from sqlalchemy import Connection, delete, select
 
 from chainkit.errors import StoreError
 from chainkit.types import BlockReference
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.block_ranges import PAYLOAD_TABLES, BlockCut, cuts_above
 from chainkit_indexer.storage.blocks import (
     BLOCK_COLUMNS,
     as_block,
@@ -40,6 +41,7 @@ from chainkit_indexer.storage.journal import (
 )
 from chainkit_indexer.storage.migrate import check_revision, create
 from chainkit_indexer.storage.provenance import cut_runs, extend_runs
+from chainkit_indexer.storage.repeated import without_repeated
 from chainkit_indexer.types import (
     ENVELOPE_COLUMNS,
     LOG_COLUMNS,
@@ -47,12 +49,10 @@ from chainkit_indexer.types import (
     CursorState,
     IndexedBlock,
     PageRows,
+    PlacedEvent,
     ProvenanceRun,
     VerifiedPage,
 )
-
-PAYLOAD_TABLES: Final = (schema.envelope_logs, schema.quarantine)
-"""Where each payload that is on the chain has one row with its log, in one or the other."""
 
 
 class Store:
@@ -198,11 +198,12 @@ class Store:
         with self.reading() as connection:
             return read_block(connection, number)
 
-    def append(self, page: VerifiedPage, rows: PageRows, final_block: int) -> None:
+    def append(self, page: VerifiedPage, rows: PageRows, final_block: int) -> PageRows:
         """Commit a page: rows, journal outcomes, known blocks, cursor and final block.
 
-        Blocks below the final one are forgotten. Raises StoreError if the cursor is no longer
-        where the page starts: somebody else writes too.
+        Returns the rows without those under a sparse sequence id that an earlier payload has: the
+        first one stays. Blocks below the final one are forgotten. Raises StoreError if the cursor
+        is no longer where the page starts: somebody else writes too.
         """
         insert_many = self._database.insert_many
         with self.writing() as connection:
@@ -210,7 +211,10 @@ class Store:
             is_first = found is None
             if not is_first:
                 self._check_cursor(found, page.start)
-            record_outcomes(connection, page.events)
+            events: Sequence[PlacedEvent] = page.events
+            if sparse := self.identity.sparse_originator_ids:
+                events, rows = without_repeated(connection, page, rows, sparse)
+            record_outcomes(connection, events)
             insert_many(connection, schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes)
             insert_many(connection, schema.envelope_logs, LOG_COLUMNS, rows.logs)
             insert_many(connection, schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine)
@@ -224,6 +228,7 @@ class Store:
             extend_runs(connection, ProvenanceRun(first, last, page.provenance))
             connection.execute(delete(schema.blocks).where(schema.blocks.c.number < lowest))
         self._cursor_state = CursorState(page.last, lowest)
+        return rows
 
     def retract(
         self,
@@ -244,12 +249,13 @@ class Store:
         with self.writing() as connection:
             self._check_cursor(read_cursor(connection), position)
             number, final_block = ancestor.header.number, read_final_block(connection)
+            cuts = self._cuts(ancestor.sequence_ids, number)
             if number >= final_block:
-                self._check_above_final(connection, ancestor.sequence_ids, final_block)
+                self._check_above_final(connection, cuts, final_block)
             elif not below_final:
                 raise self._is_final(final_block, f"those above block {number}")
             reorg_id = insert_reorg(connection, position, ancestor, rewound_to)
-            retracted = _retract_rows(connection, ancestor.sequence_ids, reorg_id)
+            retracted = _retract_rows(connection, cuts, reorg_id)
             if read_block(connection, number) is None:
                 row = block_values(ancestor)
                 self._database.insert_many(connection, schema.blocks, BLOCK_COLUMNS, [row])
@@ -277,23 +283,27 @@ class Store:
             before = dict.fromkeys(
                 (contract.originator_id for contract in self.identity.contracts), 0
             )
-            self._check_above_final(connection, before, final_block)
+            cuts = self._cuts(before, oldest.number - 1)
+            self._check_above_final(connection, cuts, final_block)
             parent = BlockReference(oldest.number - 1, oldest.parent_hash)
             reorg_id = insert_reorg_between(connection, position.header.reference, parent)
-            retracted = _retract_rows(connection, before, reorg_id)
+            retracted = _retract_rows(connection, cuts, reorg_id)
             connection.execute(delete(schema.cursor))
             connection.execute(delete(schema.provenance))
             connection.execute(delete(schema.blocks))
         return reorg_id, retracted
 
+    def _cuts(self, sequence_ids: Mapping[int, int], block_number: int) -> list[BlockCut]:
+        return cuts_above(sequence_ids, block_number, self.identity.sparse_originator_ids)
+
     def _check_above_final(
-        self, connection: Connection, sequence_ids: Mapping[int, int], final_block: int
+        self, connection: Connection, cuts: Sequence[BlockCut], final_block: int
     ) -> None:
         for table in PAYLOAD_TABLES:
-            for originator_id, last in sequence_ids.items():
-                found = find_final_above(connection, table, originator_id, last, final_block)
+            for cut in cuts:
+                found = find_final_above(connection, table, cut, final_block)
                 if found is not None:
-                    got = f"sequence id {found} of originator {originator_id}"
+                    got = f"sequence id {found} of originator {cut.originator_id}"
                     raise self._is_final(final_block, got)
 
     def _is_final(self, final_block: int, got: str) -> StoreError:
@@ -311,39 +321,9 @@ class Store:
             )
 
 
-def _retract_rows(connection: Connection, sequence_ids: Mapping[int, int], reorg_id: int) -> int:
-    for originator_id, last in sequence_ids.items():
-        retract_inboxes(connection, originator_id, last)
+def _retract_rows(connection: Connection, cuts: Sequence[BlockCut], reorg_id: int) -> int:
+    for cut in cuts:
+        retract_inboxes(connection, cut.originator_id, cut.last)
     return sum(
-        retract_after(connection, table, originator_id, last, reorg_id)
-        for table in PAYLOAD_TABLES
-        for originator_id, last in sequence_ids.items()
+        retract_after(connection, table, cut, reorg_id) for table in PAYLOAD_TABLES for cut in cuts
     )
-
-
-def first_sequence_id_from(
-    connection: Connection, table: Table, originator_id: int, block_number: int
-) -> int | None:
-    """Return the smallest sequence id in a payload table at or above a block, or None.
-
-    Sequence ids rise with the blocks, so it is found by bisection over the primary key.
-    """
-    of_originator = table.c.originator_id == originator_id
-    bounds = select(func.min(table.c.sequence_id), func.max(table.c.sequence_id))
-    low, high = connection.execute(bounds.where(of_originator)).one()
-    if low is None:
-        return None
-    found = None
-    while low <= high:
-        middle = (low + high) // 2
-        row = connection.execute(
-            select(table.c.sequence_id, table.c.block_number)
-            .where(of_originator, table.c.sequence_id >= middle)
-            .order_by(table.c.sequence_id)
-            .limit(1)
-        ).one()
-        if row.block_number >= block_number:
-            found, high = row.sequence_id, middle - 1
-        else:
-            low = row.sequence_id + 1
-    return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import ColumnElement, Connection, Table, exists, select
 
 from chainkit.errors import MalformedData
 from chainkit.protocol.envelope import (
@@ -18,6 +19,8 @@ from chainkit.signatures import keccak256
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.blocks import read_position
 from chainkit_indexer.storage.cursor_text import encode_sequence_ids
+from chainkit_indexer.storage.identity import Identity
+from chainkit_indexer.storage.repeated import without_repeated
 from chainkit_indexer.types import (
     ENVELOPE_COLUMNS,
     LOG_COLUMNS,
@@ -30,6 +33,11 @@ from chainkit_indexer.types import (
 _SHOWN_BYTES: Final = 65
 _SERVED: Final = "envelope"
 _QUARANTINED: Final = "quarantined payload"
+_LOOKUP_CHUNK: Final = 500
+"""Ids looked up by one statement: databases limit its parameters."""
+
+_Built = Sequence[tuple[Any, ...]]
+"""Rows that were built of a page; their first columns are those of LOG_COLUMNS."""
 
 Key = tuple[int, int]
 """Originator id and sequence id."""
@@ -53,13 +61,17 @@ class Difference:
 
 
 def page_differences(
-    connection: Connection, page: VerifiedPage, rows: PageRows, node_public_key: bytes
+    connection: Connection, page: VerifiedPage, rows: PageRows, identity: Identity
 ) -> Iterator[Difference]:
     """Yield the differences between the stored rows and a page with its built rows.
 
     The stored rows are found by the page's sequence ids, which the chain proved to have no gap, so
-    that a row is found even if its other columns are wrong.
+    that a row is found even if its other columns are wrong. Sparse ones are found by the ids and by
+    the blocks.
     """
+    sparse = identity.sparse_originator_ids
+    if sparse:
+        _, rows = without_repeated(connection, page, rows, sparse)
     known = _known_blocks(connection, page)
     for block in page.blocks:
         if (stored := known.get(block.header.number)) is not None:
@@ -71,23 +83,30 @@ def page_differences(
     ]
     quarantine = [dict(zip(QUARANTINE_COLUMNS, values, strict=True)) for values in rows.quarantine]
     for kind, built, found in (
-        (_SERVED, served, _served_rows(connection, page)),
-        (_QUARANTINED, quarantine, _rows_of(connection, schema.quarantine, page)),
+        (_SERVED, served, _served_rows(connection, page, rows.logs, sparse)),
+        (
+            _QUARANTINED,
+            quarantine,
+            _rows_of(connection, schema.quarantine, page, rows.quarantine, sparse),
+        ),
     ):
         for expected in built:
-            yield from _row_differences(kind, expected, found, node_public_key)
+            yield from _row_differences(kind, expected, found, identity.node_public_key)
         for key, row in found.items():
             yield _difference(_name(kind, key), "none", "one", _where(row))
 
 
-def end_differences(connection: Connection, last: IndexedBlock) -> Iterator[Difference]:
+def end_differences(
+    connection: Connection, last: IndexedBlock, sparse: Collection[int]
+) -> Iterator[Difference]:
     """Yield rows that belong to no block of the chain, and where the cursor is wrong."""
     where = f"block {last.header.number}"
     position = read_position(connection)
     is_cursor = position is not None and position.header.number == last.header.number
     # Below the cursor, the cursor's numbers bound the sequence: later rows were not compared.
     ends = last if is_cursor or position is None else position
-    for kind, key in _strays(connection, ends.sequence_ids):
+    strays = _strays(connection, ends.sequence_ids)
+    for kind, key in chain(strays, _sparse_strays(connection, ends.header.number, sparse)):
         yield _difference(_name(kind, key), "none", "one", where)
     if position is not None and is_cursor and position.sequence_ids != last.sequence_ids:
         expected = f"sequence ids {dict(last.sequence_ids)}"
@@ -138,23 +157,47 @@ def _envelope_problem(
     return None if whole == stored else (f"envelope {_shown(whole)}", stored)
 
 
-def _served_rows(connection: Connection, page: VerifiedPage) -> dict[Key, Row]:
-    logs = _rows_of(connection, schema.envelope_logs, page)
-    envelopes = _rows_of(connection, schema.envelopes, page)
+def _served_rows(
+    connection: Connection, page: VerifiedPage, built: _Built, sparse: Collection[int]
+) -> dict[Key, Row]:
+    logs = _rows_of(connection, schema.envelope_logs, page, built, sparse)
+    envelopes = _rows_of(connection, schema.envelopes, page, built, sparse)
     return {key: logs.get(key, {}) | envelopes.get(key, {}) for key in logs | envelopes}
 
 
-def _rows_of(connection: Connection, table: Table, page: VerifiedPage) -> dict[Key, Row]:
+def _rows_of(
+    connection: Connection,
+    table: Table,
+    page: VerifiedPage,
+    built: _Built,
+    sparse: Collection[int],
+) -> dict[Key, Row]:
     rows: dict[Key, Row] = {}
     for originator_id, last in page.last.sequence_ids.items():
-        query = select(table).where(
-            table.c.originator_id == originator_id,
-            table.c.sequence_id > page.start.sequence_ids[originator_id],
-            table.c.sequence_id <= last,
-        )
-        found = connection.execute(query).mappings()
-        rows |= {(originator_id, row["sequence_id"]): {**row} for row in found}
+        if originator_id in sparse:
+            conditions = list(_sparse_conditions(table, page, originator_id, built))
+        else:
+            first = page.start.sequence_ids[originator_id]
+            conditions = [(table.c.sequence_id > first) & (table.c.sequence_id <= last)]
+        for condition in conditions:
+            query = select(table).where(table.c.originator_id == originator_id, condition)
+            found = connection.execute(query).mappings()
+            rows |= {(originator_id, row["sequence_id"]): {**row} for row in found}
     return rows
+
+
+def _sparse_conditions(
+    table: Table, page: VerifiedPage, originator_id: int, built: _Built
+) -> Iterator[ColumnElement[bool]]:
+    """Yield conditions for the rows of a page's blocks, and for those with its sequence ids."""
+    source = table if "block_number" in table.c else schema.envelope_logs
+    blocks = source.c.block_number.between(page.blocks[0].header.number, page.last.header.number)
+    stored = select(source.c.sequence_id).where(source.c.originator_id == originator_id, blocks)
+    yield table.c.sequence_id.in_(stored)
+    # As in ``types.LOG_COLUMNS``.
+    ids = [row[1] for row in built if row[0] == originator_id]
+    for start in range(0, len(ids), _LOOKUP_CHUNK):
+        yield table.c.sequence_id.in_(ids[start : start + _LOOKUP_CHUNK])
 
 
 def _known_blocks(connection: Connection, page: VerifiedPage) -> dict[int, Mapping[Any, Any]]:
@@ -192,6 +235,27 @@ def _strays(connection: Connection, sequence_ids: Mapping[int, int]) -> Iterator
     originators = _originators(connection, quarantine)
     for key in _rows_beyond(connection, quarantine, originators, sequence_ids):
         yield _QUARANTINED, key
+
+
+def _sparse_strays(
+    connection: Connection, last_block: int, sparse: Collection[int]
+) -> Iterator[tuple[str, Key]]:
+    """Find rows with sparse ids that lie above a block, or are of no log."""
+    logs, envelopes, quarantine = schema.envelope_logs, schema.envelopes, schema.quarantine
+    of_log = (logs.c.originator_id == envelopes.c.originator_id) & (
+        logs.c.sequence_id == envelopes.c.sequence_id
+    )
+    for kind, table, condition in (
+        (_SERVED, logs, logs.c.block_number > last_block),
+        (_SERVED, envelopes, ~exists().where(of_log)),
+        (_QUARANTINED, quarantine, quarantine.c.block_number > last_block),
+    ):
+        for originator_id in sorted(sparse):
+            query = select(table.c.sequence_id).where(
+                table.c.originator_id == originator_id, condition
+            )
+            for found in connection.scalars(query.order_by(table.c.sequence_id)):
+                yield kind, (originator_id, found)
 
 
 def _rows_beyond(

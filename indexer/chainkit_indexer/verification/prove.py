@@ -18,9 +18,10 @@ from chainkit.contracts.followed import FollowedDeployment
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
 from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.block_ranges import PAYLOAD_TABLES, rows_within
 from chainkit_indexer.storage.identity import Identity, check_identity
 from chainkit_indexer.storage.provenance import raise_run, read_runs
-from chainkit_indexer.storage.store import PAYLOAD_TABLES, Store, first_sequence_id_from
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Provenance, ProvenanceRun, VerifiedPage
 from chainkit_indexer.verification.page_comparison import Difference, page_differences
 from chainkit_indexer.verification.verify import Observer, stored_pages
@@ -69,8 +70,7 @@ class RunProof:
         last = page.last.header.number
         raised = None
         with self._store.writing() as connection:
-            key = self._store.identity.node_public_key
-            found = tuple(page_differences(connection, page, rows, key))
+            found = tuple(page_differences(connection, page, rows, self._store.identity))
             stored = min(_last_stored_block(connection, page), self._run.last_block)
             if not found and stored >= self._first:
                 raised = ProvenanceRun(self._first, stored, self._weakest)
@@ -127,14 +127,15 @@ def next_stored_block(store: Store, number: int) -> int:
     """Return the lowest block from a height on whose hash is stored; the cursor's always is."""
     known = select(func.min(schema.blocks.c.number)).where(schema.blocks.c.number >= number)
     originators = {contract.originator_id for contract in store.identity.contracts}
+    sparse = store.identity.sparse_originator_ids
     with store.reading() as connection:
         found: list[int | None] = [connection.scalar(known)]
         for table, originator_id in product(PAYLOAD_TABLES, originators):
-            first = first_sequence_id_from(connection, table, originator_id, number)
-            payload = select(table.c.block_number).where(
-                table.c.originator_id == originator_id, table.c.sequence_id == first
-            )
-            found.append(None if first is None else connection.scalar(payload))
+            rows = rows_within(connection, table, table.c, originator_id, (number, None), sparse)
+            order = table.c.block_number if originator_id in sparse else table.c.sequence_id
+            if rows is not None:
+                lowest = select(table.c.block_number).where(rows).order_by(order).limit(1)
+                found.append(connection.scalar(lowest))
     return min(block for block in found if block is not None)
 
 

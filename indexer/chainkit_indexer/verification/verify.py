@@ -21,9 +21,9 @@ from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import NoKey
+from chainkit_indexer.storage.block_ranges import sequence_ids_up_to
 from chainkit_indexer.storage.blocks import read_final_block, read_position
 from chainkit_indexer.storage.identity import Identity, check_identity
-from chainkit_indexer.storage.sequence_ids import sequence_ids_up_to
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import IndexedBlock
 from chainkit_indexer.verification.page_comparison import (
@@ -103,9 +103,9 @@ def verify_range(
         envelopes += len(rows.envelopes)
         quarantined += len(rows.quarantine)
         with store.reading() as connection:
-            found = list(page_differences(connection, page, rows, key))
+            found = list(page_differences(connection, page, rows, store.identity))
             if page.last.header.number == blocks[1]:
-                found += end_differences(connection, page.last)
+                found += end_differences(connection, page.last, deployment.sparse_originator_ids)
         for difference in found:
             observer.differs(difference)
         differences += len(found)
@@ -151,7 +151,9 @@ def block_before(
     if first <= deployment.first_block:
         return IndexedBlock(header, dict.fromkeys(deployment.originator_ids, 0))
     with store.reading() as connection:
-        sequence_ids = sequence_ids_up_to(connection, deployment.originator_ids, first - 1)
+        sequence_ids = sequence_ids_up_to(
+            connection, deployment.originator_ids, first - 1, deployment.sparse_originator_ids
+        )
     for originator_id, counter in deployment.counters.items():
         # Without a counter, the stored number: the next page must continue it without a gap.
         if counter and (told := read_counter(endpoint, counter, header.reference)) is not None:

@@ -22,7 +22,12 @@ from chainkit.contracts.deployment import (
 )
 from chainkit.documents.fields import Faults, Fields, read_json
 from chainkit.errors import ConfigurationError
-from chainkit.protocol.payload_contract import EVENT_NAMES, EventLayout, PayloadContract
+from chainkit.protocol.payload_contract import (
+    EVENT_NAMES,
+    EventLayout,
+    PayloadContract,
+    sparse_originators,
+)
 from chainkit.signatures import keccak256
 from chainkit.types import ADDRESS_LENGTH, BLOCKCHAIN_ORIGINATOR_ID, HASH_LENGTH, TopicKind
 
@@ -40,6 +45,7 @@ _EXPECTED_EVENT: Final = (
 _EXPECTED_FUNCTION: Final = "a function without arguments, such as sequenceId()"
 _FUNCTION: Final = re.compile(r"[A-Za-z_$][\w$]*\(\)", re.ASCII)
 _NAME: Final = re.compile(r"[!-~]([ -~]*[!-~])?")
+_SEQUENCE_IDS: Final = re.compile("counted|sparse")
 _ORIGINATOR_ID: Final = re.compile("0|[1-9][0-9]{0,9}")
 
 MAXIMUM_ORIGINATOR_ID: Final = 2**32 - 1
@@ -118,6 +124,11 @@ class FollowedDeployment:
         """Those that the contracts post under, in rising order."""
         return tuple(sorted({contract.originator_id for contract in self.contracts}))
 
+    @property
+    def sparse_originator_ids(self) -> frozenset[int]:
+        """Those whose sequence ids do not count up by one."""
+        return sparse_originators(self.contracts)
+
     def registry_here(self, subject: str) -> FollowedRegistry:
         """Return the registry, which is on the payloads' chain.
 
@@ -190,14 +201,21 @@ def _payload_contract(value: Any, path: str, faults: Faults) -> PayloadContract 
     block = faults.read(0, fields.integer, "block")
     originator_id = faults.read(0, fields.integer, "originator_id", MAXIMUM_ORIGINATOR_ID)
     event = faults.read(None, fields.matching, "event", _EVENT, _EXPECTED_EVENT)
+    is_sparse = fields.has("sequence_ids") and _is_sparse(fields, faults)
     if name is None or event is None:
         return None
     layout = EventLayout(
         int(event["length"]), event["identifier"] is not None, event["sequence"] is not None
     )
     return PayloadContract(
-        name[0], address, block, _EVENT_KINDS[event["event"]], originator_id, layout
+        name[0], address, block, _EVENT_KINDS[event["event"]], originator_id, layout, is_sparse
     )
+
+
+def _is_sparse(fields: Fields, faults: Faults) -> bool:
+    expected = "counted, or sparse where ids have gaps or come in any order"
+    found = faults.read(None, fields.matching, "sequence_ids", _SEQUENCE_IDS, expected)
+    return found is not None and found[0] == "sparse"
 
 
 def _counters(section: Fields, faults: Faults) -> dict[int, SequenceCounter | None]:
@@ -236,9 +254,14 @@ def _check_originators(
 ) -> None:
     posting = Counter(contract.originator_id for contract in contracts)
     addresses = {contract.address for contract in contracts}
+    sparse = sparse_originators(contracts)
     for originator_id, count in posting.items():
         path = f"counters.{originator_id}"
-        if originator_id not in counters:
+        if originator_id in sparse and (count > 1 or counters.get(originator_id) is not None):
+            # A counter proves nothing where ids have gaps, and two contracts' ids may be the same.
+            got = f"{count} contracts" if count > 1 else "a counter"
+            faults.add("one contract and null, because its sequence ids are sparse", got, path)
+        elif originator_id not in counters:
             faults.add("a counter, or null where no contract tells the number", "nothing", path)
         elif count > 1 and (
             (counter := counters[originator_id]) is None or counter.address in addresses

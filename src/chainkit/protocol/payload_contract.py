@@ -6,6 +6,7 @@ this.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -58,9 +59,16 @@ class PayloadContract:
     """The kind of all its payloads."""
     originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
     layout: EventLayout = EventLayout()
+    is_sparse: bool = False
+    """Whether its sequence ids have gaps and come in any order (ADR 50), instead of counting up."""
     topic: bytes = field(init=False, repr=False, compare=False)
     """First topic of its payload event: hashed once, compared with that of every log."""
 
     def __post_init__(self) -> None:
         """Hash the signature of its event."""
         object.__setattr__(self, "topic", self.layout.topic(self.kind))
+
+
+def sparse_originators(contracts: Iterable[PayloadContract]) -> frozenset[int]:
+    """Return the originators whose contracts give out sparse sequence ids (ADR 50)."""
+    return frozenset(contract.originator_id for contract in contracts if contract.is_sparse)

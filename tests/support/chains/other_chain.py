@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,11 +39,12 @@ PLAIN_MESSAGE = "MessageSent(bytes16 groupId, bytes message, uint64 sequenceId)"
 INDEXED_UPDATE = (
     "IdentityUpdateCreated(bytes32 indexed inboxId, bytes update, uint64 indexed sequenceId)"
 )
-MESSAGES = {
+UPDATES = "CountingIdentityUpdates"
+EVENTS = {
     "CountingGroupMessages": INDEXED_MESSAGE,
     "SilentGroupMessages": PLAIN_MESSAGE,
+    UPDATES: INDEXED_UPDATE,
 }
-UPDATES = "CountingIdentityUpdates"
 
 
 def compiled_codes() -> Mapping[str, bytes]:
@@ -65,6 +66,13 @@ class OtherChain:
     def message(self, payload: bytes, sender: int = 1, group: bytes = GROUP) -> Transaction:
         signature = "addMessage(bytes16,bytes)"
         return Transaction(self.mined.accounts[sender], self.messages, signature, (group, payload))
+
+    def bootstrapped(
+        self, payloads: Mapping[int, bytes], sender: int = 1, group: bytes = GROUP
+    ) -> Transaction:
+        signature = "bootstrapMessages(bytes16,bytes[],uint64[])"
+        arguments = (group, tuple(payloads.values()), tuple(payloads))
+        return Transaction(self.mined.accounts[sender], self.messages, signature, arguments)
 
     def update(self, payload: bytes, sender: int = 1, inbox: bytes = INBOX) -> Transaction:
         signature = "addIdentityUpdate(bytes32,bytes)"
@@ -89,22 +97,45 @@ def other_chain(
     with_counters: bool = True,
     kept_states: int = 500,
 ) -> Iterator[OtherChain]:
+    names = [messages, UPDATES]
+    told = [name for name in names if with_counters and name.startswith("Counting")]
+    about = {name: {"event": event} for name, event in EVENTS.items() if name in names}
+    with _deployed(
+        {name: codes[name] for name in names}, about, folder, told, kept_states
+    ) as chain:
+        yield chain
+
+
+@contextmanager
+def sparse_chain(codes: Mapping[str, bytes], folder: Path) -> Iterator[OtherChain]:
+    """Two contracts that emit payloads under any sequence ids, and the record that says so."""
+    names = {"BootstrappedMessages": INDEXED_MESSAGE, "BootstrappedUpdates": INDEXED_UPDATE}
+    about = {name: {"event": event, "sequence_ids": "sparse"} for name, event in names.items()}
+    code = codes["BootstrappedPayloads"]
+    with _deployed(dict.fromkeys(names, code), about, folder) as chain:
+        yield chain
+
+
+@contextmanager
+def _deployed(
+    codes: Mapping[str, bytes],
+    about: Mapping[str, Mapping[str, str]],
+    folder: Path,
+    told: Collection[str] = (),
+    kept_states: int = 500,
+) -> Iterator[OtherChain]:
+    """Deploy a contract of messages and one of updates; ``told`` are those whose counter is."""
     limits = ("--gas-limit", str(10 * GAS_LIMIT), "--prune-history", str(kept_states))
     options = ("--no-mining", "--order", "fifo", *limits)
     with Anvil(*options, caps_gas=False) as anvil:
         mined = MinedChain(anvil)
-        contracts, counters = [], {}
-        for originator_id, (name, event) in enumerate(
-            [(messages, MESSAGES[messages]), (UPDATES, INDEXED_UPDATE)]
-        ):
-            address = mined.deploy(codes[name])
-            contract = {"address": address, "block": mined.height()}
-            about = {"name": name, "originator_id": originator_id, "event": event}
-            contracts.append(contract | about)
-            tells = with_counters and name.startswith("Counting")
-            counters[str(originator_id)] = (
-                contract | {"function": "sequenceId()"} if tells else None
-            )
+        contracts: list[dict[str, Any]] = []
+        counters: dict[str, Any] = {}
+        for originator_id, (name, code) in enumerate(codes.items()):
+            place = {"address": mined.deploy(code), "block": mined.height()}
+            contracts.append(place | {"name": name, "originator_id": originator_id} | about[name])
+            counter = place | {"function": "sequenceId()"}
+            counters[str(originator_id)] = counter if name in told else None
         path = folder / "record.json"
         record = {
             "format": 1,

@@ -136,6 +136,38 @@ def test_parse__registry_on_another_chain__replaces_the_one_that_was_deployed() 
 # ------------------------------------------------------------------ other deployments
 
 
+def test_parse__sequence_ids_said__are_counted_or_sparse() -> None:
+    sparse, counted = UPDATES | {"sequence_ids": "sparse"}, MESSAGES | {"sequence_ids": "counted"}
+
+    deployment = parsed(listed(counted, sparse, of_0=COUNTER, of_1=None))
+
+    assert [contract.is_sparse for contract in deployment.contracts] == [False, True]
+    assert deployment.sparse_originator_ids == frozenset({1})
+
+
+@pytest.mark.parametrize(
+    ("contracts", "counters", "place", "got"),
+    [
+        ([MESSAGES | {"sequence_ids": "some"}], {"of_0": None}, "sequence_ids", "'some'"),
+        ([MESSAGES | {"sequence_ids": "sparse"}], {"of_0": COUNTER}, "counters.0", "a counter"),
+        (
+            [MESSAGES | {"sequence_ids": "sparse"}, UPDATES | {"originator_id": 0}],
+            {"of_0": SHARED},
+            "counters.0",
+            "2 contracts",
+        ),
+    ],
+    ids=["another word", "a counter", "a shared sequence"],
+)
+def test_parse__sequence_ids_that_cannot_be__names_the_field(
+    contracts: list[dict[str, Any]], counters: dict[str, Any], place: str, got: str
+) -> None:
+    refusal = refusal_of(listed(*contracts, **counters))
+
+    assert refusal.place.endswith(place)
+    assert refusal.got == got
+
+
 def test_parse__contract_with_a_counter_of_its_own__has_an_originator_of_its_own() -> None:
     deployment = parsed(LISTED)
 

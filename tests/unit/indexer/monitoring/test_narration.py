@@ -283,6 +283,7 @@ def test_log__json__is_one_typed_object_per_line(capsys: pytest.CaptureFixture[s
         "final_block": -1,
         "envelopes": 3,
         "quarantined": 0,
+        "left_out": 0,
         "established": "receipts",
         "seconds": 0.25,
     }

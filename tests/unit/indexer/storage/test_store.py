@@ -13,9 +13,10 @@ from chainkit.errors import StoreError, StoreInUse
 from chainkit.protocol.payload_contract import EventLayout, PayloadContract
 from chainkit.types import BlockHeader
 from chainkit_indexer.storage import schema
+from chainkit_indexer.storage.block_ranges import first_sequence_id_from
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.migrate import REVISION
-from chainkit_indexer.storage.store import Store, first_sequence_id_from
+from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import IndexedBlock
 from support.chains.fake_chain import FIRST_BLOCK, FakeChain, Post, malformed
 from support.indexer.fake_node import FakeNode

@@ -106,6 +106,7 @@ _table(
     _column("identifier_length", Integer),
     _column("is_identifier_indexed", Boolean),
     _column("is_sequence_indexed", Boolean),
+    _column("is_sparse", Boolean),
     _column("block", BigInteger),
 )
 _table(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -146,6 +146,35 @@ def test_messenger__three_people_come_and_go__all_agree(stage: Stage) -> None:
         views = [{each.public_key for each in one.members(group_id)} for one in (ann, cat)]
         assert views == [{ann.installation.public_key, cat.installation.public_key}] * 2
         assert [each.epoch for each in ann.groups()] == [each.epoch for each in cat.groups()]
+
+    stage.play(play)
+
+
+def test_messenger__commit_is_mined_while_a_message_is_on_its_way__message_arrives(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(people: People) -> None:
+        ann, _ = await people.register("ann")
+        ben, ben_address = await people.register("ben")
+        group_id = await ann.create_group([ben_address])
+        await ann.settle()
+        await ben.sync()
+        gateway, is_first = ben._session.gateway, [True]
+
+        async def publish(client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+            if is_first.pop():
+                ann.update_keys(group_id)
+                await ann.settle()
+            is_first.append(False)
+            return await Gateway.publish(gateway, client_envelopes, seconds)
+
+        monkeypatch.setattr(gateway, "publish", publish)
+        ben.send(group_id, "on its way")
+        await ben.settle(30)
+        await ann.sync()
+
+        assert texts(ann, group_id) == texts(ben, group_id) == ["on its way"]
+        assert ann.breaches() == ben.breaches() == []
 
     stage.play(play)
 

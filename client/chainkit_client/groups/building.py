@@ -43,6 +43,8 @@ class Outgoing:
     """A commit goes to the chain, a message to an originator."""
     sent_at_ns: int | None
     """Nanoseconds since 1970 of the last sending; None where the network lacks the payload."""
+    built_at_ns: int
+    """Nanoseconds since 1970: not after the first sending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,16 @@ def refuse_build(session: Session, intent: Intent, reason: str) -> None:
     rows.move(session.connection, intent.id, Event.UNBUILT, refusals=refusals)
     if is_given_up(refusals):
         session.give_up(intent, reason)
+
+
+def names_other_commits(
+    client_envelope: bytes, authenticated_data: bytes, chain_ids: frozenset[int]
+) -> bool:
+    """Return whether a ClientEnvelope and an AuthenticatedData differ in the chain's ids."""
+    sent = envelopes_pb2.ClientEnvelope.FromString(client_envelope).aad.last_seen
+    now = envelopes_pb2.AuthenticatedData.FromString(authenticated_data).last_seen
+    both = sent.node_id_to_sequence_id, now.node_id_to_sequence_id
+    return any(both[0].get(each, 0) != both[1].get(each, 0) for each in chain_ids)
 
 
 def client_envelope(authenticated_data: bytes, message: bytes) -> bytes:
@@ -227,7 +239,7 @@ def _store(
     )
     rows.publish(session.connection, session.tools.seal, intent, built)
     is_commit = commit is not None
-    return Outgoing(intent.id, session.group_id, payload_hash, envelope, is_commit, now_ns)
+    return Outgoing(intent.id, session.group_id, payload_hash, envelope, is_commit, now_ns, now_ns)
 
 
 def encode_welcomes(welcome: bytes, installations: tuple[bytes, ...]) -> bytes:

@@ -20,6 +20,7 @@ from chainkit_client.groups.building import (
     Outgoing,
     build,
     decode_welcomes,
+    names_other_commits,
     needed_key_packages,
 )
 from chainkit_client.groups.history import Epoch
@@ -63,6 +64,8 @@ class OutgoingWelcome:
     """32 bytes: the welcome goes to this installation's topic of welcomes."""
     data: bytes
     """A ``groups.welcome.Welcome``, encoded; secret: a reader would learn the group's members."""
+    built_at_ns: int
+    """Nanoseconds since 1970: when the commit was built, before the welcome's first sending."""
 
 
 class Groups:
@@ -239,9 +242,11 @@ class Groups:
         """Return an intent's payload that was built and not read back yet, None for no payload."""
         with self._store.reading() as connection:
             intent = rows.read_intent(connection, self._tools.seal, intent_id)
-        if intent is None or intent.state is not IntentState.PUBLISHED:
-            return None
-        assert intent.payload_hash is not None
+            if intent is None or intent.state is not IntentState.PUBLISHED:
+                return None
+            assert intent.payload_hash is not None
+            attempt = rows.read_attempt(connection, self._tools.seal, intent.payload_hash)
+            assert attempt is not None
         return Outgoing(
             intent.id,
             intent.group_id,
@@ -249,11 +254,26 @@ class Groups:
             intent.client_envelope,
             intent.is_commit,
             intent.sent_at_ns,
+            attempt.built_at_ns,
         )
 
     def not_taken(self, outgoing: Outgoing) -> None:
-        """Record that the network does not hold a payload (409, busy): the payload may be sent."""
+        """Record that the network does not hold a payload: the payload may be sent again."""
         self._mark(outgoing, Event.OUTCOME_UNKNOWN, None)
+
+    def conflicts(self, outgoing: Outgoing, authenticated_data: bytes) -> None:
+        """Record a 409 for a payload; ``authenticated_data`` is for one that is built now.
+
+        A payload that names other commits than those that were read is built again. Else the node
+        takes the same bytes once it has what the payload names.
+        """
+        chain_ids = self._tools.chain_ids
+        if not names_other_commits(outgoing.client_envelope, authenticated_data, chain_ids):
+            self.not_taken(outgoing)
+            return
+        with self._intent(outgoing.intent_id) as (session, intent):
+            if _is_out(intent, outgoing):
+                session.give_back(intent, Event.CONFLICTED)
 
     def about_to_send(self, outgoing: Outgoing, now_ns: int) -> bool:
         """Record that a payload is sent again; return False where its intent no longer needs it."""
@@ -278,7 +298,10 @@ class Groups:
         for attempt in ready:
             assert attempt.welcomes is not None
             data, installations = decode_welcomes(attempt.welcomes)
-            found += [OutgoingWelcome(attempt.payload_hash, each, data) for each in installations]
+            found += [
+                OutgoingWelcome(attempt.payload_hash, each, data, attempt.built_at_ns)
+                for each in installations
+            ]
         return found
 
     def welcomes_sent(self, payload_hash: bytes) -> None:

@@ -28,8 +28,10 @@ class PublishOutcome(Enum):
     UNKNOWN = "unknown"
     """No answer, or one that says nothing (503): the network may hold it."""
     NOT_TAKEN = "not taken"
-    """A node lacks a dependency of the payload (409), or is busy: the node stored nothing, and the
-    same bytes may be sent again."""
+    """The node is busy or away: the node stored nothing, and the same bytes may be sent again."""
+    CONFLICT = "conflict"
+    """The payload's cursor and the node's do not fit (409), and the node stored nothing: read on,
+    and publish again."""
     REFUSED = "refused"
     """The payload breaks a rule: another one is needed."""
 
@@ -103,6 +105,9 @@ async def _send(groups: Groups, network: Network, outgoing: Outgoing) -> None:
     answer = await network.publish(outgoing)
     if answer.outcome is PublishOutcome.NOT_TAKEN:
         groups.not_taken(outgoing)
+    elif answer.outcome is PublishOutcome.CONFLICT:
+        data = await network.authenticated_data(outgoing.group_id, outgoing.is_commit)
+        groups.conflicts(outgoing, data)
     elif answer.outcome is PublishOutcome.REFUSED:
         groups.refused(outgoing, answer.reason)
 

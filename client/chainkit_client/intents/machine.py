@@ -41,6 +41,7 @@ class Event(Enum):
     GIVEN_UP = "cannot be built, or refused too often"
     OUTCOME_UNKNOWN = "outcome unknown"
     TAKEN = "taken by the network"
+    CONFLICTED = "names other commits than those that are read now"
     REFUSED = "refused"
     OWN_READ = "own payload read"
     EPOCH_OVER = "its epoch is over"
@@ -61,6 +62,7 @@ TRANSITIONS: Final[Mapping[tuple[IntentState, Event], IntentState]] = MappingPro
         (_S.PUBLISHED, Event.TAKEN): _S.PUBLISHED,
         # The network does not have a refused payload: build again, for the epoch of that time.
         (_S.PUBLISHED, Event.REFUSED): _S.TO_SEND,
+        (_S.PUBLISHED, Event.CONFLICTED): _S.TO_SEND,
         (_S.PUBLISHED, Event.OWN_READ): _S.COMMITTED,
         # Another member's commit was accepted, or members can no longer read the message.
         (_S.PUBLISHED, Event.EPOCH_OVER): _S.TO_SEND,

@@ -86,6 +86,8 @@ class Attempt:
     """The epoch for which the payload was built."""
     authenticator: bytes
     """The authenticator of ``epoch``."""
+    built_at_ns: int
+    """Nanoseconds since 1970: not after the first sending of the payload or of its welcomes."""
     staged_commit: bytes | None = field(repr=False)
     """The state after the commit; None for a message, and once the epoch is final."""
     welcomes: bytes | None = field(repr=False)
@@ -101,7 +103,7 @@ class Built:
     client_envelope: bytes
     epoch: int
     authenticator: bytes
-    sent_at_ns: int
+    built_at_ns: int
     """Nanoseconds since 1970."""
     staged_commit: bytes | None = field(default=None, repr=False)
     welcomes: bytes | None = field(default=None, repr=False)
@@ -195,6 +197,7 @@ def publish(connection: Connection, seal: Seal, intent: Intent, built: Built) ->
             group_id=intent.group_id,
             epoch=built.epoch,
             authenticator=built.authenticator,
+            built_at_ns=built.built_at_ns,
             staged_commit=sealed(built.staged_commit, _STAGED),
             post_commit_data=sealed(built.welcomes, _WELCOMES),
             welcome_state=WelcomeState.PENDING.value if has_welcomes else None,
@@ -209,7 +212,7 @@ def publish(connection: Connection, seal: Seal, intent: Intent, built: Built) ->
         published_in_epoch=built.epoch,
         publish_attempts=intent.publish_attempts + 1,
         # After a process that ends here, nobody knows whether the payload was sent.
-        sent_at_ns=built.sent_at_ns,
+        sent_at_ns=built.built_at_ns,
     )
 
 
@@ -317,6 +320,7 @@ def _attempt(row: Any, seal: Seal) -> Attempt:
         intent_id=row["intent_id"],
         epoch=row["epoch"],
         authenticator=row["authenticator"],
+        built_at_ns=row["built_at_ns"],
         staged_commit=opened(row["staged_commit"], _STAGED),
         welcomes=opened(row["post_commit_data"], _WELCOMES),
         welcome_state=None if state is None else WelcomeState(state),

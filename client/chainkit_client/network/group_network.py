@@ -66,7 +66,7 @@ class GroupNetwork:
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         """Send a payload through the gateway."""
-        return await self._publish(outgoing.client_envelope)
+        return await self._publish(outgoing.client_envelope, outgoing.built_at_ns)
 
     async def is_absent(self, outgoing: Outgoing) -> bool:
         """Return whether a payload is lost for good. The topic was just read, without the payload.
@@ -85,19 +85,19 @@ class GroupNetwork:
 
     async def send_welcome(self, welcome: OutgoingWelcome) -> bool:
         """Send a welcome to its installation's topic."""
-        answer = await self._publish(welcome_payload(welcome.installation, welcome.data))
+        payload = welcome_payload(welcome.installation, welcome.data)
+        answer = await self._publish(payload, welcome.built_at_ns)
         return answer.outcome is PublishOutcome.TAKEN
 
-    async def _publish(self, client_envelope: bytes) -> Answer:
+    async def _publish(self, client_envelope: bytes, first_sent_ns: int) -> Answer:
         self.unreached = None
         try:
-            await self._session.publisher.publish(client_envelope, self._session.now_ns())
-        except (Conflict, Unavailable) as error:
-            # A gateway that answers so may have sent the payload before: only 409 denies that.
-            is_conflict = isinstance(error, Conflict)
-            return Answer(
-                PublishOutcome.NOT_TAKEN if is_conflict else PublishOutcome.UNKNOWN, str(error)
-            )
+            await self._session.publisher.publish(client_envelope, first_sent_ns)
+        except Conflict as error:
+            return Answer(PublishOutcome.CONFLICT, str(error))
+        except Unavailable as error:
+            # A gateway that answers so may have sent the payload before.
+            return Answer(PublishOutcome.UNKNOWN, str(error))
         except PassedOn as error:
             nothing = error.code in _NOTHING_STORED
             return Answer(

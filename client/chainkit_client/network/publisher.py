@@ -53,7 +53,8 @@ class GatewayPublisher:
     async def publish(self, client_envelope: bytes, first_sent_ns: int) -> VerifiedEnvelope:
         """Publish a ClientEnvelope, and return the envelope that the originator signed.
 
-        ``first_sent_ns`` is the clock when the same bytes were sent for the first time. Raises
+        ``first_sent_ns`` is the clock when the same bytes were sent for the first time, or before:
+        a gateway answers bytes that are sent again with their first envelope. Raises
         PassedOn where the payload is refused, NodeUnreached where nothing was sent, and
         OutcomeUnknown where no answer proves that the payload is stored.
         """
@@ -71,7 +72,8 @@ class GatewayPublisher:
             raise OutcomeUnknown("publish", "an answer that its node signed", error) from error
         if read.breaches:
             self._keep(read.breaches)
-        if read.envelope is None or read.breaches:
-            reasons = "; ".join(each.reason for each in read.breaches)
-            raise OutcomeUnknown("publish", "an answer that keeps the rules", reasons)
+        if read.envelope is None or read.breaches or read.doubt:
+            reasons = dict.fromkeys((*(each.reason for each in read.breaches), read.doubt))
+            got = "; ".join(filter(None, reasons))
+            raise OutcomeUnknown("publish", "an answer that keeps the rules", got)
         return read.envelope

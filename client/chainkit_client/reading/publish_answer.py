@@ -37,6 +37,10 @@ class PublishAnswer:
     envelope: VerifiedEnvelope | None
     """The envelope; None where it has another payload than the published one."""
     breaches: tuple[Breach, ...] = ()
+    """Broken rules that the node's own signature shows."""
+    doubt: str = ""
+    """Why the answer does not count, though it shows nothing about the node: a gateway chooses
+    which envelope it answers, and this clock may be wrong. Empty for no reason."""
 
 
 def read_publish_answer(
@@ -61,21 +65,20 @@ def read_publish_answer(
         breach = Breach(server_id, invalid, received.fault or "", (received.envelope,))
         return PublishAnswer(None, (breach,))
     if envelope.client.client_envelope != published.client_envelope:
-        # XIP-49 has no type for this breach: the envelope may be right for another client.
-        reason = "another payload than what was published"
-        return PublishAnswer(None, (Breach(server_id, None, reason, (envelope.envelope,)),))
-    breaches = list(_time_breaches(envelope, published, server_id, now_ns))
+        return PublishAnswer(None, doubt="another payload than what was published")
+    doubt, breaches = _judge_time(envelope, published, server_id, now_ns)
     if received is not None and depends_on_itself(received):
         reason = "it depends on itself or a later one"
         breaches.append(
             Breach(server_id, Misbehavior.CAUSAL_ORDERING, reason, (received.envelope,))
         )
-    return PublishAnswer(envelope, tuple(breaches))
+    return PublishAnswer(envelope, tuple(breaches), doubt)
 
 
-def _time_breaches(
+def _judge_time(
     envelope: VerifiedEnvelope, published: Published, server_id: int, now_ns: int
-) -> list[Breach]:
+) -> tuple[str, list[Breach]]:
+    """Return why an envelope's time lets the answer not count, and a time ahead as a breach."""
     earliest_ns, latest_ns = published.first_sent_ns - _APART_NS, now_ns + _APART_NS
     of_chain = envelope.transaction_hash is not None
     time_ns = envelope.originator_ns
@@ -84,10 +87,10 @@ def _time_breaches(
         time_ns = block_timestamp(time_ns) * NANOSECONDS_PER_SECOND
     is_ahead = time_ns > now_ns + _AHEAD_NS
     if earliest_ns <= time_ns <= latest_ns and not is_ahead:
-        return []
+        return "", []
     seconds = (time_ns - now_ns) / NANOSECONDS_PER_SECOND
-    kind = None
-    if is_ahead:
-        kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY if of_chain else Misbehavior.OUT_OF_ORDER
     reason = f"its time is {seconds:+.0f} s from this clock"
-    return [Breach(server_id, kind, reason, (envelope.envelope,))]
+    if not is_ahead:
+        return reason, []
+    kind = Misbehavior.BLOCKCHAIN_INCONSISTENCY if of_chain else Misbehavior.OUT_OF_ORDER
+    return reason, [Breach(server_id, kind, reason, (envelope.envelope,))]

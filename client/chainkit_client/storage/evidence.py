@@ -40,8 +40,8 @@ class KeptBreach:
 def keep_breaches(connection: Connection, breaches: Iterable[Breach], now_ns: int) -> None:
     """Store broken rules; a rule with stored evidence stays unchanged."""
     for each in breaches:
-        # Without a time, the same evidence gives the same id.
-        timeless = each.report(0) or b"".join((each.reason.encode(), *each.envelopes))
+        # The same evidence gives the same id, whatever the time and the words are.
+        timeless = each.report(0) or b"".join(each.envelopes) or each.reason.encode()
         row = {
             "id": keccak256(each.node_id.to_bytes(8, "big") + timeless),
             "node_id": each.node_id,

@@ -25,7 +25,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION: Final = 1
+VERSION: Final = 2
 """``PRAGMA user_version`` of a database with these tables."""
 
 metadata: Final = MetaData()
@@ -189,6 +189,8 @@ attempts: Final = Table(
     # The payload's epoch and authenticator: a payload is of no use on another branch.
     Column("epoch", BigInteger, nullable=False),
     Column("authenticator", LargeBinary, nullable=False),
+    # Nanoseconds since 1970, before the first sending of the payload, and of its welcomes.
+    Column("built_at_ns", BigInteger, nullable=False),
     # Sealed: the state after a commit, until its epoch is final.
     Column("staged_commit", LargeBinary),
     # Sealed: a commit's welcomes, until the epoch is final and the welcomes are sent.

@@ -14,6 +14,7 @@ from .conftest import MakeParty
 S = IntentState
 UNKNOWN = Answer(PublishOutcome.UNKNOWN)
 NOT_TAKEN = Answer(PublishOutcome.NOT_TAKEN)
+CONFLICT = Answer(PublishOutcome.CONFLICT)
 REFUSED = Answer(PublishOutcome.REFUSED, "it breaks a rule")
 
 
@@ -98,7 +99,32 @@ def test_advance__killed_before_it_was_sent__is_looked_up_and_sent(make_party: M
     assert len(party.logs.chain()) == 1
 
 
-@pytest.mark.parametrize("answer", [UNKNOWN, NOT_TAKEN])
+@pytest.mark.conforms("R21")
+def test_advance__conflict_with_a_commit__is_encrypted_again_once_the_commit_is_read(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob")
+    alice, bob = party["alice"], party["bob"]
+    alice.groups.send(GROUP_ID, b"words", BEGIN_NS)
+    update(bob)
+    alice.network.answers = [CONFLICT, CONFLICT, CONFLICT]
+
+    # The commit is not read yet: a new payload would be as the first one.
+    alice.advance()
+    alice.advance()
+    alice.read()
+    alice.advance()
+    assert alice.states()[-1] is S.TO_SEND
+    assert alice.intent().refusals == 0
+    party.settle()
+
+    first, again, once_more, anew = alice.network.published
+    assert first.client_envelope == again.client_envelope == once_more.client_envelope
+    assert anew.payload_hash != first.payload_hash
+    assert bob.words() == alice.words() == [b"words"]
+
+
+@pytest.mark.parametrize("answer", [UNKNOWN, NOT_TAKEN, CONFLICT])
 def test_advance__network_does_not_take_it_for_long__the_intent_is_not_given_up(
     make_party: MakeParty, answer: Answer
 ) -> None:

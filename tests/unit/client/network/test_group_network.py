@@ -7,25 +7,30 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
+import grpc
 import pytest
 
-from chainkit.nodes.outcomes import NodeUnreached
+from chainkit.nodes.outcomes import Conflict, NodeUnreached
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.building import Outgoing
+from chainkit_client.groups.groups import OutgoingWelcome
 from chainkit_client.groups.publishing import PublishOutcome
 from chainkit_client.network.group_network import LOST_SECONDS, GroupNetwork
 from chainkit_client.network.publisher import OutcomeUnknown
 from support.client.served import NOW_NS
 
-OUTGOING = Outgoing(1, b"\1" * 16, b"\2" * 32, b"payload", False, NOW_NS)
+BUILT_NS = NOW_NS - 3600 * NANOSECONDS_PER_SECOND
+OUTGOING = Outgoing(1, b"\1" * 16, b"\2" * 32, b"payload", False, NOW_NS, BUILT_NS)
 COMMIT = replace(OUTGOING, is_commit=True)
 
 
 class Publisher:
     def __init__(self, *outcomes: Exception | None) -> None:
         self._outcomes = list(outcomes)
+        self.first_sent_ns: list[int] = []
 
     async def publish(self, client_envelope: bytes, first_sent_ns: int) -> None:
+        self.first_sent_ns.append(first_sent_ns)
         outcome = self._outcomes.pop(0)
         if outcome is not None:
             raise outcome
@@ -51,6 +56,25 @@ def test_publish__no_connection_to_the_gateway__nothing_was_sent_and_it_is_told(
     assert sent.unreached is unreached
     assert asyncio.run(sent.publish(OUTGOING)).outcome is PublishOutcome.TAKEN
     assert sent.unreached is None
+
+
+def test_publish__bytes_that_are_sent_again__names_the_time_before_the_first_sending() -> None:
+    sent = network(None, None)
+    welcome = OutgoingWelcome(b"\2" * 32, b"\3" * 32, b"welcome", BUILT_NS)
+
+    asyncio.run(sent.publish(OUTGOING))
+    asyncio.run(sent.send_welcome(welcome))
+
+    publisher = cast(Publisher, sent._session.publisher)
+    assert publisher.first_sent_ns == [BUILT_NS, BUILT_NS]
+
+
+def test_publish__conflict__is_one() -> None:
+    conflict = Conflict(grpc.StatusCode.ABORTED, "it depends on what is not here")
+
+    answer = asyncio.run(network(conflict).publish(OUTGOING))
+
+    assert answer.outcome is PublishOutcome.CONFLICT
 
 
 def test_publish__answer_is_lost__its_outcome_is_unknown() -> None:

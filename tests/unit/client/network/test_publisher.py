@@ -31,10 +31,7 @@ LAGS = Unavailable(grpc.StatusCode.UNAVAILABLE, "it lags", b"details")
 BEHIND = Conflict(grpc.StatusCode.ABORTED, "behind", b"details")
 
 
-LIES = {
-    "a time ahead": NODE.signed(1, 60 + 301, publishes.paid(PAYLOAD, 100)),
-    "another payload": NODE.signed(1, 60, publishes.paid(publishes.welcome(b"\1" * 32), 100)),
-}
+AHEAD = NODE.signed(1, 60 + 301, publishes.paid(PAYLOAD, 100))
 
 
 @dataclass
@@ -76,6 +73,8 @@ UNPROVED = {
     "a stranger's": STRANGER.signed(1, 60, publishes.paid(PAYLOAD, 300)),
     "forged": Originator(100, STRANGER.key).signed(1, 60, publishes.paid(PAYLOAD, 100)),
     "of the chain by a stranger": of_chain(3, 60, client=PAYLOAD, server=STRANGER),
+    "another payload": NODE.signed(1, 60, publishes.paid(publishes.welcome(b"\1" * 32), 100)),
+    "a time behind": NODE.signed(1, 60 - 31 * 60, publishes.paid(PAYLOAD, 100)),
     "of the chain, signed by nobody": place_alone(of_chain(3, 60, client=PAYLOAD, server=PEER)),
 }
 
@@ -90,12 +89,11 @@ def test_gateway_publisher__answer_that_proves_nothing__leaves_it_unknown(name: 
 
 
 @pytest.mark.conforms("C5")
-@pytest.mark.parametrize("lie", LIES)
-def test_gateway_publisher__answer_breaks_a_rule__is_kept(lie: str) -> None:
+def test_gateway_publisher__answer_breaks_a_rule__is_kept() -> None:
     kept: list[Breach] = []
 
-    with pytest.raises(OutcomeUnknown, match=r"its time is|another payload"):
-        by_gateway(LIES[lie], PAYLOAD, kept)
+    with pytest.raises(OutcomeUnknown, match="its time is"):
+        by_gateway(AHEAD, PAYLOAD, kept)
     assert [each.node_id for each in kept] == [100]
 
 

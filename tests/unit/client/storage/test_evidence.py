@@ -38,6 +38,14 @@ def verified(data: bytes) -> VerifiedEnvelope:
     return envelope
 
 
+def test_keep_breaches__one_envelope_in_other_words__is_one(store: Store) -> None:
+    late = [Breach(100, None, f"its time is {each} s ahead", (NODE.signed(2),)) for each in (1, 2)]
+
+    with store.writing() as connection:
+        keep_breaches(connection, late, 5)
+        assert [each.reason for each in read_breaches(connection)] == [late[0].reason]
+
+
 def test_keep_breaches__the_same_again__stays_as_it_was_first(store: Store) -> None:
     with store.writing() as connection:
         keep_breaches(connection, [ORDER, UNNAMED], 5)

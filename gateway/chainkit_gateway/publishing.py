@@ -137,9 +137,15 @@ class Publisher:
             way = self._by_chain if publication.is_for_chain else self._by_node_or_journal
             task = asyncio.create_task(way(publication))
             self._under_way[digest] = task
-            task.add_done_callback(lambda _: self._under_way.pop(digest, None))
+            task.add_done_callback(lambda done: self._end(digest, done))
         # A client that disconnects ends its own wait, not the publication.
         return await asyncio.shield(task)
+
+    def _end(self, digest: bytes, done: asyncio.Task[Mined | Published]) -> None:
+        del self._under_way[digest]
+        if not done.cancelled():
+            # Nobody else looks at the error where all callers have left: asyncio would log it.
+            done.exception()
 
     async def _is_sent(self, publication: Publication) -> bool:
         """Return whether a transaction was journalled, which is sent until it is mined."""

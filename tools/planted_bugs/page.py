@@ -47,8 +47,14 @@ answer: so a backup is only restored while one that answers holds all of its log
 a database that lasts and up to two processes that may end at any await. They run the product's
 readers of topics, its causal order, evidence, look-ups on the chain, groups and intents; gRPC and
 the chain's JSON-RPC are left out. Three nodes answer late, in short pages or not at all, and get
-each other's envelopes late. The gateway loses payloads or answers. The chain has reorgs, and each
-client and node sees another head of it. In most stories of the tests, one node lies:
+each other's envelopes late. One gateway is the product's own, with its handlers, publisher and
+journal; the nodes judge what they are to originate by the product's rules. Requests and answers on
+the way to the gateway, and from there to the nodes, are slow, come late or twice, are lost, or are
+refused by each code that the product has. The chain has reorgs, and each client and node sees
+another head of it. Each story begins with a night after the first invitation, whose answers are
+lost, and with the group's first commit on the chain, which meets messages on their way. Half of the
+stories are quiet, so that no later commit hides what became of a payload. In most stories of the
+tests, one node lies:
 
 - with a proof: it signs two envelopes under an id, leaves one out of its heads, dates one ahead,
   originates one that depends on itself, or names another payload for a transaction;
@@ -65,9 +71,9 @@ nothing: this is a claim, and stays one.
 780 in `make soak`, of some hundred scheduled steps each.
 
 `tests/support/client/simulation` plays the groups and intents alone, on two logs, with the real
-database: four clients whose processes may end at any await, lost payloads and answers, reorgs, and
-strangers' garbage. In the end, a commit that counts as done must also be one of those that made the
-group's epochs. `tests/client/test_group_simulation.py` plays
+database: four clients whose processes may end at any await, lost payloads and answers, conflicts by
+the product's rule, reorgs, and strangers' garbage. In the end, a commit that counts as done must
+also be one of those that made the group's epochs. `tests/client/test_group_simulation.py` plays
 
 | worlds | `make test` | `make soak` |
 |---|---:|---:|
@@ -93,7 +99,7 @@ simulator plays up to {SEEDS} stories of each kind that is named, until one fail
 `make planted-bugs` tries all of them again and writes this page.
 
 Some rules of the client are kept twice, such as that a reorg takes a commit back: to break one of
-the two changes nothing that can be seen, and is not in the list. The intent machine has 15
+the two changes nothing that can be seen, and is not in the list. The intent machine has 16
 transitions, and the list leaves out one after the other, but for five:
 
 - a payload that is read after all, of an intent that waits or was given up (two transitions): it is

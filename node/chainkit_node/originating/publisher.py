@@ -143,7 +143,7 @@ def _refusing(requests: Sequence[_Request | _ReadRequest]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        refusal = _as_refusal(error) if isinstance(error, PublishRefused) else error
+        refusal = as_refusal(error) if isinstance(error, PublishRefused) else error
         for each in requests:
             if each.answer.set_running_or_notify_cancel():
                 each.answer.set_exception(refusal)
@@ -152,11 +152,14 @@ def _refusing(requests: Sequence[_Request | _ReadRequest]) -> Iterator[None]:
 def _read(request: _Request) -> _ReadRequest | None:
     """Return the request, or None where its bytes alone show that it is refused."""
     with _refusing([request]):
-        return _ReadRequest([_read_one(each) for each in request.envelopes], request.answer)
+        return _ReadRequest(
+            [read_for_originator(each) for each in request.envelopes], request.answer
+        )
     return None
 
 
-def _read_one(envelope: bytes) -> PublishRequest:
+def read_for_originator(envelope: bytes) -> PublishRequest:
+    """Take a PayerEnvelope apart that a node is to originate. Raises PublishRefused."""
     check_paid_length(envelope)
     publish = read_publish(envelope)
     if publish.client.destination is Destination.CHAIN:
@@ -175,7 +178,8 @@ def _new(publish: PublishRequest, chain_ns: int) -> NewEnvelope:
     return NewEnvelope(client.topic, publish.payer_envelope, days * _DAY_SECONDS, after_ns)
 
 
-def _as_refusal(error: PublishRefused) -> Refusal:
+def as_refusal(error: PublishRefused) -> Refusal:
+    """Return the answer to a payload that breaks a rule, with the node's cursor for a conflict."""
     kind = Conflict if error.reason.is_conflict else InvalidRequest
     refusal = kind(error.subject, error.expected, error.got, error.place or error.reason)
     if error.cursor is not None:

@@ -51,7 +51,7 @@ class SimulatedNetwork:
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         await _Pause()
-        outcome, arrives = self._world.outcome()
+        outcome, arrives = self._world.published(outgoing)
         if arrives:
             self._world.arrive(outgoing)
         await _Pause()

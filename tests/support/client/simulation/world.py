@@ -8,12 +8,16 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
+from chainkit.protocol.publish_rules.client_envelope import parse_client_envelope
+from chainkit.protocol.publish_rules.judgement import NodeView, check_position
+from chainkit.protocol.publish_rules.refusal import PublishRefused
+from chainkit.types import Cursor
 from chainkit_client.groups.building import Outgoing, client_envelope
 from chainkit_client.groups.publishing import PublishOutcome
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.mls.engine import MlsEngine
 from support import mls
-from support.client.group_network import BEGIN_NS, GROUP_ID, payload_hash_of
+from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE, payload_hash_of
 from support.client.simulation.checks import check_end, unfinished
 from support.client.simulation.client import SimulatedClient
 from support.client.simulation.ledger import Ledger
@@ -129,6 +133,22 @@ class World:
         [(outcome, arrives)] = self.random.choices(outcomes, weights)
         self.counts[f"{outcome.name} {'arrives' if arrives else 'lost'}"] += 1
         return outcome, arrives
+
+    def published(self, outgoing: Outgoing) -> tuple[PublishOutcome, bool]:
+        """As ``outcome``, for a payload that the node judges as the product's nodes do."""
+        outcome, arrives = self.outcome()
+        if not arrives or outgoing.is_commit:
+            return outcome, arrives
+        latest = self.ledger.blocks[-1].last_id
+        cursor = Cursor({NODE: len(self.messages), CHAIN: latest})
+        try:
+            client = parse_client_envelope(outgoing.client_envelope)
+            check_position(client, NodeView(NODE, cursor, latest, BEGIN_NS))
+        except PublishRefused:
+            self.counts["conflicts"] += 1
+            is_answered = outcome is PublishOutcome.TAKEN
+            return PublishOutcome.CONFLICT if is_answered else outcome, False
+        return outcome, True
 
     def arrive(self, outgoing: Outgoing) -> None:
         """Let a payload be where it belongs."""

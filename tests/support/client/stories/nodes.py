@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING
 
-import grpc
-
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.nodes.outcomes import Conflict, NodeLost, NodeUnreached
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
@@ -19,11 +17,13 @@ from chainkit.protocol.originated_envelope import (
     unsigned_originated,
 )
 from chainkit.protocol.proto import message_api_pb2
-from chainkit.protocol.publish_rules.client_envelope import parse_client_envelope
+from chainkit.protocol.publish_rules.judgement import NodeView, judge_publish
+from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.protocol.topic_heads import Chain, Entry, TopicHead, entry_of, sign_topic_head
 from chainkit.signatures import SigningKey, keccak256
-from chainkit.types import Node, Place
+from chainkit.types import Cursor, Node, Place
 from chainkit_client.groups.payload import group_topic
+from chainkit_node.originating.publisher import as_refusal, read_for_originator
 from support import mls, publishes
 from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS, payload_hash_of
 from support.client.stories.ledger import Block, SeenChain, transaction_of
@@ -94,35 +94,42 @@ class SimulatedNode:
 
     # Its log.
 
-    def originate(self, client_envelope: bytes) -> bytes:
-        """Take a payload, and return the envelope that it signs."""
-        client = parse_client_envelope(client_envelope)
-        held = self._held()
-        for originator_id, sequence_id in client.last_seen.sequence_ids.items():
-            if sequence_id > max((each for one, each in held if one == originator_id), default=0):
-                conflict = Conflict(grpc.StatusCode.ABORTED, "it depends on what is not here")
-                conflict.cursor = {}
-                raise conflict
+    def originate(self, payer_envelope: bytes) -> bytes:
+        """Take a payload, and return the envelope that it signs. Raises the product's refusals."""
+        try:
+            publish = read_for_originator(payer_envelope)
+            judge_publish(publish, self._view(publish.client.topic))
+        except PublishRefused as error:
+            raise as_refusal(error) from error
         if self._lies("depends on itself", 0.5):
             self.told += 1
-            own = len(self.log) + 1
-            self._store(group_topic(GROUP_ID), publishes.group_message(seen={self.node_id: own}))
-        return self._store(client.topic, client_envelope)
+            own = publishes.group_message(seen={self.node_id: len(self.log) + 1})
+            self._store(group_topic(GROUP_ID), own, publishes.paid(own, self.node_id))
+        client = publish.client
+        return self._store(client.topic, client.client_envelope, payer_envelope)
 
-    def _store(self, topic: bytes, client_envelope: bytes) -> bytes:
+    def _view(self, topic: bytes) -> NodeView:
+        held = self._held()
+        cursor: dict[int, int] = {}
+        for originator_id, sequence_id in held:
+            cursor[originator_id] = max(sequence_id, cursor.get(originator_id, 0))
+        of_chain = [number for (one, number), (on, _) in held.items() if not one and on == topic]
+        return NodeView(self.node_id, Cursor(cursor), max(of_chain, default=0), self.story.now_ns)
+
+    def _store(self, topic: bytes, client_envelope: bytes, payer_envelope: bytes) -> bytes:
         self.last_ns = max(self.last_ns, self.story.now_ns)
         ahead = 0
         if self._lies("future-dates", 0.3):
             self.told += 1
             ahead = 3600 * SECOND_NS
-        envelope = self._signed(len(self.log) + 1, client_envelope, self.last_ns + ahead)
+        envelope = self._signed(len(self.log) + 1, payer_envelope, self.last_ns + ahead)
         stored = Stored(self.story.now, topic, envelope, payload_hash_of(client_envelope))
         self.log.append(stored)
         return envelope
 
-    def _signed(self, number: int, client_envelope: bytes, time_ns: int) -> bytes:
-        paid = publishes.paid(client_envelope, self.node_id)
-        unsigned = unsigned_originated(OriginatedEnvelope(self.node_id, number, time_ns, paid))
+    def _signed(self, number: int, payer_envelope: bytes, time_ns: int) -> bytes:
+        stored = OriginatedEnvelope(self.node_id, number, time_ns, payer_envelope)
+        unsigned = unsigned_originated(stored)
         return sign_originated(unsigned, self.key)
 
     def _held(self) -> dict[Place, tuple[bytes, bytes]]:
@@ -198,7 +205,8 @@ class SimulatedNode:
         if self._lies("equivocates", 0.5) and self.log:
             number = self.random.randint(1, len(self.log))
             if self.log[number - 1].topic == topic:
-                other = self._signed(number, publishes.group_message(), BEGIN_NS + number)
+                paid = publishes.paid(publishes.group_message(), self.node_id)
+                other = self._signed(number, paid, BEGIN_NS + number)
                 false[self.node_id, number] = other
         if self.lie == "doctors the chain":
             false.update(self._doctored())

@@ -7,12 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import grpc
-
-from chainkit.nodes.outcomes import NodeLost, NodeUnreached, Unavailable
+from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.nodes.preference import in_order_of_preference
-from chainkit.protocol.publish_rules.client_envelope import Destination, parse_client_envelope
-from chainkit.service.refusals import PassedOn
 from chainkit.types import Node
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
@@ -38,49 +34,6 @@ if TYPE_CHECKING:
 
 _PASSING = (NodesSilent, NodeLost, NodeUnreached)
 """A round that ends with one of these is followed by another."""
-
-
-class SimulatedGateway:
-    """As ``nodes.gateway.Gateway``: whatever it answers, the payload may have arrived."""
-
-    def __init__(self, story: Story) -> None:
-        self._story = story
-
-    async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
-        story, [data] = self._story, client_envelopes
-        await asyncio.sleep(story.random.random() * 0.5)
-        fault = story.fault()
-        if fault == "unreached":
-            raise NodeUnreached("gateway", "a connection", "none")
-        if fault == "lost before":
-            raise NodeLost("gateway", "an answer", "none")
-        if fault == "refused":
-            raise PassedOn(grpc.StatusCode.INVALID_ARGUMENT, "refused by chance")
-        if fault == "busy":
-            raise Unavailable(grpc.StatusCode.UNAVAILABLE, "busy")
-        story.note_author(data)
-        node = story.random.choice([each for each in story.nodes if not each.is_down])
-        if parse_client_envelope(data).destination is Destination.CHAIN:
-            story.ledger.pool.append(data)
-            answer = await self._mined(data, node)
-        else:
-            answer = node.originate(data)
-        await asyncio.sleep(story.random.random() * 0.5)
-        if fault == "lost after":
-            raise NodeLost("gateway", "an answer", "none")
-        return [answer]
-
-    async def _mined(self, data: bytes, node: SimulatedNode) -> bytes:
-        story = self._story
-        for _ in range(20):
-            await asyncio.sleep(1)
-            for block in node.chain.blocks:
-                if data in block.payloads:
-                    return story.served(block, node)[block.payloads.index(data)]
-        raise NodeLost("gateway", "a block with it", "none")
-
-    async def close(self) -> None:
-        """Nothing is open."""
 
 
 class _Nodes:
@@ -135,7 +88,7 @@ class Process:
         self._person = person
         self.session = NetworkSession(
             cast(Any, person.chain),
-            cast(Any, SimulatedGateway(story)),
+            cast(Any, story.gateway),
             person.store,
             lambda: person.now_ns,
             clock,

@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from random import Random
+from typing import Any
 
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import envelopes_pb2
@@ -18,7 +19,9 @@ from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembe
 from chainkit_client.mls.engine import MlsEngine
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, payload_hash_of
 from support.client.simulation.checks import check_end, unfinished
+from support.client.stories.gateway import Gateway
 from support.client.stories.ledger import BLOCK_SECONDS, Block, Ledger, SeenChain
+from support.client.stories.link import FAULTS
 from support.client.stories.nodes import PROVABLE, SimulatedNode
 from support.client.stories.person import Person
 from support.client.toy_engine import ToyEngine
@@ -30,6 +33,10 @@ LIAR = 300
 FAULTY_SECONDS = 60.0
 CALM_SECONDS = 400.0
 """After which all must be over."""
+NIGHT_SECONDS = 3600.0
+"""Longer than the time for which an envelope's time counts as now."""
+QUIET = 0.1
+"""The share of wishes that a quiet story has."""
 LOSS = 0.05
 _STEP_SECONDS = 0.5
 
@@ -57,6 +64,8 @@ class Story:
         self.lie = lie
         self.seconds = seconds
         self.is_calm = True
+        self.is_busy = self.random.random() < 0.5
+        """Whether there are many wishes: later commits hide what became of earlier payloads."""
         self.counts: Counter[str] = Counter()
         self.key_packages: dict[bytes, bytes] = {}
         self.used: dict[tuple[str, int, int], bytes] = {}
@@ -70,6 +79,10 @@ class Story:
             self.nodes.append(SimulatedNode(self, node_id, SeenChain(self.ledger, ())))
         registered = [each.entry for each in self.nodes]
         folder.mkdir()
+        self.loses_answers = False
+        """Whether no answer of a gateway, and none to one, arrives."""
+        self._late: set[asyncio.Task[None]] = set()
+        self.gateway = Gateway(self, folder / "journal.db")
         self.people = [
             Person(self, folder / name, name, make_engine(self), registered) for name in NAMES
         ]
@@ -129,12 +142,22 @@ class Story:
         """Tell whether a reader may have another envelope in a place, with the proof of it."""
         return self.lie == "equivocates" and place[0] == LIAR
 
+    def delay(self) -> float:
+        """Seconds that a request or an answer is on its way."""
+        is_slow = not self.is_calm and self.random.random() < 0.2
+        return self.random.random() * (8.0 if is_slow else 0.5)
+
+    def keep(self, program: Coroutine[Any, Any, None]) -> None:
+        """Let a program go on of which nobody waits for the end."""
+        task = asyncio.ensure_future(program)
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
     def fault(self) -> str:
-        """The fault of a publish; nothing for none."""
+        """The fault of a call; nothing for none."""
         if self.is_calm:
             return ""
-        faults = ("", "unreached", "lost before", "lost after", "refused", "busy")
-        [fault] = self.random.choices(faults, (70, 5, 8, 8, 2, 5))
+        [fault] = self.random.choices(list(FAULTS), list(FAULTS.values()))
         self.counts[fault or "answered"] += 1
         return fault
 
@@ -150,6 +173,7 @@ class Story:
         """Close all databases."""
         for person in self.people:
             person.store.close()
+        self.gateway.shut()
 
     async def _play(self) -> None:
         founder, *invited = self.people
@@ -158,9 +182,16 @@ class Story:
         for person in self.people:
             person.start()
         next_block = BLOCK_SECONDS
+        self.loses_answers = True
         while not all(each.is_active for each in self.people):
             assert self.now < CALM_SECONDS, "the group does not begin"
             next_block = await self._pass_time(next_block)
+        self.loses_answers = False
+        next_block = await self._sleep(next_block)
+        # The group's first commit on the chain meets messages that cannot know it.
+        founder.groups.queue(GROUP_ID, KeyUpdate())
+        for person in invited:
+            self._send(person)
         self.is_calm = False
         self.nodes[-1].lie = self.lie
         end = self.now + self.seconds
@@ -184,6 +215,15 @@ class Story:
         for person in self.people:
             await person.kill()
 
+    async def _sleep(self, next_block: float) -> float:
+        """Let all be away for a night; what they were about to do waits for the morning."""
+        for person in self.people:
+            await person.kill()
+        await asyncio.sleep(NIGHT_SECONDS)
+        for person in self.people:
+            person.start()
+        return next_block + NIGHT_SECONDS
+
     async def _pass_time(self, next_block: float) -> float:
         await asyncio.sleep(_STEP_SECONDS)
         for person in self.people:
@@ -197,7 +237,8 @@ class Story:
         chance = self.random.random()
         person, node = self.random.choice(self.people), self.random.choice(self.nodes)
         if chance < 0.25:
-            self._act(person)
+            if self.is_busy or self.random.random() < QUIET:
+                self._act(person)
         elif chance < 0.31:
             self.ledger.reorg(self.now)
         elif chance < 0.35:
@@ -224,15 +265,18 @@ class Story:
         others = [each.key for each in self.people if each is not person]
         choice = self.random.randrange(10)
         if choice < 5:
-            words = b"%d of %s" % (len(self.sent), person.name.encode())
-            person.groups.send(GROUP_ID, words, person.now_ns)
-            self.sent.add(words)
+            self._send(person)
         elif choice < 6:
             person.groups.queue(GROUP_ID, AddMembers((self.random.choice(others),)))
         elif choice < 9:
             person.groups.queue(GROUP_ID, KeyUpdate())
         else:
             person.groups.queue(GROUP_ID, RemoveMembers((self.random.choice(others),)))
+
+    def _send(self, person: Person) -> None:
+        words = b"%d of %s" % (len(self.sent), person.name.encode())
+        person.groups.send(GROUP_ID, words, person.now_ns)
+        self.sent.add(words)
 
     def _is_over(self) -> bool:
         return not self.ledger.pool and not unfinished(self.people)

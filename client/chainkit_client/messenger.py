@@ -35,7 +35,7 @@ from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
-from chainkit_client.mls.engine import Installation, Member, MlsEngine
+from chainkit_client.mls.engine import EngineFailed, Installation, Member, MlsEngine
 from chainkit_client.network.chain import Chain
 from chainkit_client.network.group_network import GroupNetwork
 from chainkit_client.network.group_sync import GroupSync, Round
@@ -87,6 +87,8 @@ class Messenger:
             self._session, engine, lambda group_id: self._sync_of(group_id).topic
         )
         self._welcomes: Topic | None = None
+        self._untaken: list[WelcomePayload] = []
+        """Welcomes at which the engine did not answer: they are tried again."""
         self._groups: Groups | None = None
         self._genuine: dict[bytes, bytes] = {}
         """Credentials that the inbox's updates confirmed, by installation."""
@@ -225,11 +227,13 @@ class Messenger:
         continues.
         """
         await self._session.refresh()
-        await self._take_welcomes()
+        failure = await self._take_welcomes()
         rounds = {}
         for group in self.groups():
             if group.membership is not MembershipState.REJECTED:
                 rounds[group.id] = await self.sync_group(group.id)
+        if failure is not None:
+            raise failure
         return rounds
 
     async def sync_group(self, group_id: bytes) -> Round:
@@ -274,16 +278,26 @@ class Messenger:
             self._syncs[group_id] = sync
         return self._syncs[group_id]
 
-    async def _take_welcomes(self) -> None:
+    async def _take_welcomes(self) -> EngineFailed | None:
+        """Take new welcomes, each for itself; return the failure of one that waits, if one does."""
         if self._welcomes is None:
             self._welcomes = Topic(self._opened.welcome_topic)
         found = await self._session.reader(self._welcomes).read()
         self._session.keep(found.breaches)
-        for each in found.applied:
-            envelope = each.envelope
+        # A node that signs two welcomes under one id must not hide the true one by the other.
+        disputed = self._session.disputed(found.breaches, self._welcomes.topic)
+        for envelope in (*(each.envelope for each in found.applied), *disputed):
             data = received_welcome(envelope.client.client_envelope)
-            payload = WelcomePayload(*envelope.place, envelope.originator_ns, data)
-            await asyncio.to_thread(self._opened.take_welcome, payload)
+            self._untaken.append(WelcomePayload(*envelope.place, envelope.originator_ns, data))
+        failure = None
+        untaken, self._untaken = self._untaken, []
+        for payload in untaken:
+            try:
+                await asyncio.to_thread(self._opened.take_welcome, payload)
+            except EngineFailed as error:
+                self._untaken.append(payload)
+                failure = error
+        return failure
 
     async def _installations_of(self, names: Iterable[str]) -> tuple[bytes, ...]:
         own = self.installation.public_key

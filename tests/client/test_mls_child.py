@@ -16,7 +16,7 @@ from time import monotonic, sleep
 import pytest
 
 from chainkit_client.mls.child import Child, ChildLimits
-from chainkit_client.mls.engine import EngineFailed
+from chainkit_client.mls.engine import EngineDied, EngineFailed
 from chainkit_client.mls.frames import MOST_FRAME_BYTES, encode_fields, encode_frame, number
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.mls.program import PROGRAM, find_node
@@ -99,7 +99,7 @@ def test_call__that_kills_each_child__fails_after_the_second(tmp_path: Path) -> 
     )
     engine = NodeEngine(node=mortal, limits=ChildLimits(seconds=PATIENCE))
 
-    with pytest.raises(EngineFailed, match="expected an answer, got exit status 9"):
+    with pytest.raises(EngineDied, match="expected an answer, got exit status 9"):
         engine.view(b"state")
     assert count.read_text() == "xx"
     assert child_pid(engine) is None

@@ -20,7 +20,7 @@ from chainkit_client.groups import history
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.session import Session, Tools
 from chainkit_client.groups.welcome import parse_welcome
-from chainkit_client.mls.engine import GroupView, MlsRefused
+from chainkit_client.mls.engine import EngineDied, GroupView, MlsRefused
 from chainkit_client.storage import payloads, schema
 from chainkit_client.storage.own import read_key_packages
 from chainkit_client.storage.payloads import PayloadResult
@@ -56,20 +56,23 @@ class KeptWelcome:
 def take_welcome(connection: Connection, tools: Tools, payload: WelcomePayload) -> bytes | None:
     """Open a welcome, and join its group if its commit was read; return the group's id.
 
-    None where no key package opens the welcome, or where it was taken before. Raises EngineFailed,
-    and changes nothing, where the engine did not answer.
+    None where no key package opens the welcome, where the engine ends at it, or where it was taken
+    before: another welcome under the same id is taken, too, for a node may have signed both. Raises
+    EngineFailed, and changes nothing, where the engine did not answer.
     """
+    digest = keccak256(payload.data)
     topic = TopicKind.WELCOME.topic(tools.installation.public_key)
     place = payload.originator_id, payload.sequence_id
-    if payloads.read_result(connection, topic, *place) is not None:
+    known = payloads.read_result(connection, topic, *place)
+    if known is not None and known.payload_hash == digest:
         return None
     group_id, reason = None, ""
     try:
-        group_id = _open(connection, tools, payload)
-    except MalformedData as error:
+        with connection.begin_nested():
+            group_id = _open(connection, tools, payload)
+    except (MalformedData, EngineDied) as error:
         reason = str(error)
     status = PayloadStatus.FAILED if reason else PayloadStatus.SUCCEEDED
-    digest = keccak256(payload.data)
     result = PayloadResult(topic, *place, payload.originator_ns, digest, status, reason)
     payloads.write_result(connection, result)
     payloads.move_cursor(connection, topic, *place, payload.originator_ns)

@@ -28,6 +28,10 @@ class EngineFailed(ChainkitError):
     """The engine ended, or took too long: the same call may succeed later."""
 
 
+class EngineDied(EngineFailed):
+    """Two engines ended one after the other at the same call, which each had to itself."""
+
+
 class StateBroken(ChainkitError):
     """The state, or the secret of a key package, is damaged: no message is at fault."""
 

@@ -29,6 +29,7 @@ from chainkit_client.mls.engine import (
     ApplicationReceived,
     CommitReceived,
     Encrypted,
+    EngineDied,
     EngineFailed,
     EpochAhead,
     GroupView,
@@ -42,6 +43,7 @@ from chainkit_client.mls.engine import (
 )
 from chainkit_client.mls.frames import decode_fields, number, read_number
 from chainkit_client.mls.program import check_program, find_node
+from chainkit_client.mls.welcome_bounds import check_welcome_bounds
 
 MOST_MESSAGE_BYTES: Final = 4 << 20
 """The longest message, commit or welcome, by the limit of envelopes."""
@@ -194,6 +196,7 @@ class NodeEngine:
     def join(self, installation: Installation, key_package: KeyPackage, welcome: bytes) -> bytes:
         """Return the state of a group that a welcome opens to a key package."""
         _check_size("welcome", welcome, MOST_MESSAGE_BYTES)
+        check_welcome_bounds(welcome)
         (state,) = self._call(
             b"join",
             key_package.public,
@@ -300,7 +303,11 @@ class NodeEngine:
             except ChildEnded:
                 # The child was killed, or out of memory. A call depends only on its arguments, so
                 # another child can answer the call. A call that kills both children fails.
-                answer = self._running_child().ask(request.fields)
+                child = self._running_child()
+                try:
+                    answer = child.ask(request.fields)
+                except ChildEnded as error:
+                    raise EngineDied(error.subject, error.expected, error.got) from error
             if len(answer) < 2 or answer[0] != request.id:
                 self._running_child().kill()
                 raise _unexpected()

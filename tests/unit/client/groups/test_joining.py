@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import delete, select
 
@@ -9,8 +11,10 @@ from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.session import NoSuchGroup
 from chainkit_client.groups.welcome import parse_welcome
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate
+from chainkit_client.mls.engine import EngineDied
 from chainkit_client.storage import schema
-from chainkit_client.storage.schema import MembershipState
+from chainkit_client.storage.payloads import PayloadResult, read_results
+from chainkit_client.storage.schema import MembershipState, PayloadStatus
 from support.client.group_network import BEGIN_NS, GROUP_ID, NODE, Device, Party, epochs_of
 
 from .conftest import MakeParty
@@ -189,3 +193,44 @@ def test_welcomes__states_of_what_was_joined__are_deleted_once_it_is_final(
     carol.groups.finalize(GROUP_ID, 2)
 
     assert states() == [None]
+
+
+def test_take_welcome__another_was_seen_under_its_id_first__is_joined_all_the_same(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob", others=["carol"])
+    invite(party, "alice", "carol")
+    carol = party["carol"]
+    true = welcome(carol)
+
+    assert carol.groups.take_welcome(replace(true, data=b"false")) is None
+    assert carol.groups.take_welcome(true) == GROUP_ID
+    assert carol.groups.take_welcome(replace(true, data=b"false")) is None
+
+    [result] = topic_results(carol)
+    assert result.status is PayloadStatus.SUCCEEDED
+
+
+def test_take_welcome__engine_ends_at_it__is_failed_and_the_next_is_joined(
+    make_party: MakeParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    party = make_party("alice", "bob", others=["carol"])
+    invite(party, "alice", "carol")
+    carol = party["carol"]
+
+    def die(*given: object) -> bytes:
+        raise EngineDied("child process", "an answer", "signal SIGABRT")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(carol.engine, "join", die)
+        assert carol.groups.take_welcome(replace(welcome(carol), data=b"\1\0bad")) is None
+
+    assert carol.groups.take_welcome(welcome(carol, 2)) == GROUP_ID
+    failed, joined = topic_results(carol)
+    assert (failed.status, joined.status) == (PayloadStatus.FAILED, PayloadStatus.SUCCEEDED)
+    assert "SIGABRT" in failed.reason
+
+
+def topic_results(device: Device) -> list[PayloadResult]:
+    with device.store.reading() as connection:
+        return read_results(connection, device.groups.welcome_topic)

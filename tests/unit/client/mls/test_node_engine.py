@@ -115,6 +115,18 @@ def test_call__with_more_bytes_than_the_bound__is_refused_without_a_child(
     assert child_pid(engine) is None
 
 
+def test_join__welcome_of_a_million_empty_secrets__is_refused_without_a_child(
+    engine: NodeEngine,
+) -> None:
+    secrets = b"\0" * 3 * 1_300_000
+    head = b"\0\1\0\3" + b"\0\1"
+    welcome = head + (len(secrets) | 0x80000000).to_bytes(4, "big") + secrets + b"\0"
+
+    with pytest.raises(MlsRefused, match="at most 1024 secrets"):
+        engine.join(Installation(b"bob", b"", b""), KeyPackage(b"", b""), welcome)
+    assert child_pid(engine) is None
+
+
 def test_engine__settings_that_mean_nothing__are_refused() -> None:
     with pytest.raises(ConfigurationError, match="cipher suite: expected 1 or 3, got 2"):
         NodeEngine(cipher_suite=2)

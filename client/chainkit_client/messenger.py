@@ -20,9 +20,9 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
-from chainkit.errors import ChainkitError, MalformedData, StoreError
+from chainkit.errors import ChainkitError, StoreError
 from chainkit.identity.actions import AddAssociation, CreateInbox
-from chainkit.identity.identifiers import derive_inbox_id, parse_inbox_id
+from chainkit.identity.identifiers import derive_inbox_id
 from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
 from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
@@ -39,7 +39,7 @@ from chainkit_client.mls.engine import EngineFailed, Installation, Member, MlsEn
 from chainkit_client.network.chain import Chain
 from chainkit_client.network.group_network import GroupNetwork
 from chainkit_client.network.group_sync import GroupSync, Round
-from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of
+from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of, is_genuine
 from chainkit_client.network.payloads import (
     identity_payload,
     key_package_payload,
@@ -191,15 +191,15 @@ class Messenger:
     async def impostors(self, group_id: bytes) -> list[Member]:
         """Return the members that name an inbox without their installation.
 
-        A member writes its own name, unchecked by the member who adds it. The inbox's updates on
-        the chain list the inbox's installations. Raises the network's errors.
+        This client adds no such member, and follows a commit of another client that does. Raises
+        the network's errors.
         """
+        await self._session.refresh()
         found = []
         for member in self.members(group_id):
             if self._genuine.get(member.public_key) == member.credential:
                 continue
-            inbox = await self._inbox_named(member)
-            if inbox is not None and member.public_key in inbox.installations:
+            if await is_genuine(self._session, member):
                 self._genuine[member.public_key] = member.credential
             else:
                 found.append(member)
@@ -304,14 +304,6 @@ class Messenger:
         inboxes = [await self.find_inbox(each) for each in names]
         found = (each for inbox in inboxes for each in inbox.installations if each != own)
         return tuple(dict.fromkeys(found))
-
-    async def _inbox_named(self, member: Member) -> Inbox | None:
-        try:
-            inbox_id = parse_inbox_id(member.credential.decode())
-        except (MalformedData, UnicodeDecodeError):
-            return None
-        await self._session.refresh()
-        return await inbox_of(self._session, inbox_id)
 
     def _own_installation(self, inbox_id: bytes) -> Installation:
         """Return the stored installation, or make and store one."""

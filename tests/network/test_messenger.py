@@ -16,6 +16,7 @@ from chainkit.signatures import SigningKey
 from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
+from chainkit_client.network import group_network
 from chainkit_client.network.chain import Chain
 from chainkit_client.storage.schema import IntentState, MembershipState, MessageKind
 from chainkit_client.storage.store import Store
@@ -179,7 +180,9 @@ def test_messenger__commit_is_mined_while_a_message_is_on_its_way__message_arriv
     stage.play(play)
 
 
-def test_impostors__somebody_takes_anothers_name__is_told(stage: Stage) -> None:
+def test_messenger__somebody_takes_anothers_name__is_not_added_and_told_where_another_adds_it(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def play(people: People) -> None:
         ann, _ = await people.register("ann")
         ben, ben_address = await people.register("ben")
@@ -194,6 +197,19 @@ def test_impostors__somebody_takes_anothers_name__is_told(stage: Stage) -> None:
         await mallory._offer_key_package(installation)
         ann._opened.queue(group_id, AddMembers((installation.public_key,)))
         await ann.settle()
+
+        refused = ann.intents(group_id)[-1]
+        assert (refused.state, await ann.impostors(group_id)) == (IntentState.ERROR, [])
+        assert "a valid one that names its own inbox" in refused.reason
+
+        # A client of another make adds it all the same.
+        async def trusting(session: object, member: object) -> bool:
+            return True
+
+        with monkeypatch.context() as patch:
+            patch.setattr(group_network, "is_genuine", trusting)
+            ann._opened.queue(group_id, AddMembers((installation.public_key,)))
+            await ann.settle()
 
         assert [each.public_key for each in await ann.impostors(group_id)] == [
             installation.public_key

@@ -122,10 +122,10 @@ def refuse_build(session: Session, intent: Intent, reason: str) -> None:
 
 
 def names_other_commits(
-    client_envelope: bytes, authenticated_data: bytes, chain_ids: frozenset[int]
+    outgoing: Outgoing, authenticated_data: bytes, chain_ids: frozenset[int]
 ) -> bool:
-    """Return whether a ClientEnvelope and an AuthenticatedData differ in the chain's ids."""
-    sent = envelopes_pb2.ClientEnvelope.FromString(client_envelope).aad.last_seen
+    """Return whether a payload and an AuthenticatedData differ in the chain's ids."""
+    sent = envelopes_pb2.ClientEnvelope.FromString(outgoing.client_envelope).aad.last_seen
     now = envelopes_pb2.AuthenticatedData.FromString(authenticated_data).last_seen
     both = sent.node_id_to_sequence_id, now.node_id_to_sequence_id
     return any(both[0].get(each, 0) != both[1].get(each, 0) for each in chain_ids)
@@ -192,7 +192,7 @@ def _offer(session: Session, installation: bytes, key_packages: Mapping[bytes, b
     offer = key_packages.get(installation)
     subject = f"key package of installation 0x{installation.hex()}"
     if offer is None:
-        raise MlsRefused(subject, "one", "none")
+        raise MlsRefused(subject, "a valid one that names its own inbox", "none")
     found = session.tools.engine.describe_key_package(offer).public_key
     if found != installation:
         raise MlsRefused(subject, "one of its own", f"one of 0x{found.hex()}")

@@ -264,11 +264,10 @@ class Groups:
     def conflicts(self, outgoing: Outgoing, authenticated_data: bytes) -> None:
         """Record a 409 for a payload; ``authenticated_data`` is for one that is built now.
 
-        A payload that names other commits than those that were read is built again. Else the node
-        takes the same bytes once it has what the payload names.
+        A payload that names other commits than those that were read is built again; else the node
+        takes the same bytes once it has what they name.
         """
-        chain_ids = self._tools.chain_ids
-        if not names_other_commits(outgoing.client_envelope, authenticated_data, chain_ids):
+        if not names_other_commits(outgoing, authenticated_data, self._tools.chain_ids):
             self.not_taken(outgoing)
             return
         with self._intent(outgoing.intent_id) as (session, intent):
@@ -298,10 +297,8 @@ class Groups:
         for attempt in ready:
             assert attempt.welcomes is not None
             data, installations = decode_welcomes(attempt.welcomes)
-            found += [
-                OutgoingWelcome(attempt.payload_hash, each, data, attempt.built_at_ns)
-                for each in installations
-            ]
+            key, built_ns = attempt.payload_hash, attempt.built_at_ns
+            found += [OutgoingWelcome(key, each, data, built_ns) for each in installations]
         return found
 
     def welcomes_sent(self, payload_hash: bytes) -> None:

@@ -16,6 +16,7 @@ from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import OutgoingWelcome
 from chainkit_client.groups.publishing import Answer, PublishOutcome
 from chainkit_client.mls.engine import MlsEngine, MlsRefused
+from chainkit_client.network.inboxes import is_genuine
 from chainkit_client.network.payloads import offered_key_package, welcome_payload
 from chainkit_client.network.publisher import OutcomeUnknown
 from chainkit_client.network.session import NetworkSession
@@ -53,13 +54,16 @@ class GroupNetwork:
         return data.SerializeToString()
 
     async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        """Return the newest valid key package of each installation that offers one."""
+        """Return the newest valid key package of each installation that offers one.
+
+        A key package whose credential names another inbox than the installation's is not valid.
+        """
         found: dict[bytes, bytes] = {}
         for installation in installations:
             offers = await self._session.read_topic(TopicKind.KEY_PACKAGE.topic(installation))
             for each in sorted(offers, key=lambda one: one.originator_ns, reverse=True):
                 offer = offered_key_package(each.client.client_envelope)
-                if self._is_valid(offer, installation):
+                if await self._is_valid(offer, installation):
                     found[installation] = offer
                     break
         return found
@@ -110,8 +114,9 @@ class GroupNetwork:
             return Answer(PublishOutcome.UNKNOWN, str(error))
         return Answer(PublishOutcome.TAKEN)
 
-    def _is_valid(self, offer: bytes, installation: bytes) -> bool:
+    async def _is_valid(self, offer: bytes, installation: bytes) -> bool:
         try:
-            return self._engine.describe_key_package(offer).public_key == installation
+            member = self._engine.describe_key_package(offer)
         except MlsRefused:
             return False
+        return member.public_key == installation and await is_genuine(self._session, member)

@@ -13,6 +13,7 @@ from chainkit.identity.update import update_in
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.service.refusals import PassedOn
 from chainkit.types import TopicKind
+from chainkit_client.mls.engine import Member
 from chainkit_client.network.asked import ASK_SECONDS
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.network.topic_reader import NodesSilent
@@ -81,6 +82,19 @@ async def inbox_of(session: NetworkSession, inbox_id: bytes) -> Inbox | None:
     """Return an inbox by its id of 32 bytes, None where the chain has no such inbox."""
     topic = TopicKind.IDENTITY_UPDATE.topic(inbox_id)
     return read_inbox(inbox_id, await session.read_topic(topic))
+
+
+async def is_genuine(session: NetworkSession, member: Member) -> bool:
+    """Return whether a member is an installation of the inbox that its credential names.
+
+    A member writes its own credential. The inbox's updates on the chain list its installations.
+    """
+    try:
+        inbox_id = parse_inbox_id(member.credential.decode())
+    except (MalformedData, UnicodeDecodeError):
+        return False
+    inbox = await inbox_of(session, inbox_id)
+    return inbox is not None and member.public_key in inbox.installations
 
 
 async def _inbox_ids(session: NetworkSession, address: str) -> list[bytes]:

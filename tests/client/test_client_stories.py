@@ -17,7 +17,7 @@ from support.client.stories.nodes import LIES, PROVABLE
 from support.client.stories.story import MakeEngine, toy_engine
 from support.seeds import IS_SOAK, is_of_a_day, seeds
 
-HONEST = seeds(fixed=3, of_day=2, in_soak=180)
+HONEST = seeds(fixed=4, of_day=1, in_soak=180)
 LYING = range(60) if IS_SOAK else [1]
 """In story 1, the chance to tell it comes for each lie."""
 REAL = range(60) if IS_SOAK else [1, 2, 3]

@@ -1,4 +1,4 @@
-"""What a session makes of evidence."""
+"""Envelopes that a session takes from evidence."""
 
 from __future__ import annotations
 

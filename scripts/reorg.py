@@ -57,6 +57,9 @@ def newest(endpoint: Endpoint, depth: int) -> list[Mined]:
     blocks = endpoint.full_blocks(heights)
     found = [transaction for block in blocks for transaction in block["transactions"]]
     raws = endpoint.raw_transactions([parse_bytes(item["hash"]) for item in found])
+    if endpoint.head().number != head:
+        # A block that anvil was mining when its mining was stopped.
+        return newest(endpoint, depth)
     return [_mined(endpoint, item, raw) for item, raw in zip(found, raws, strict=True)]
 
 

@@ -39,7 +39,7 @@ from chainkit.sqlite import Stamp, connect, errors_as, is_new, new_engines, use_
 from chainkit.types import BlockReference
 from chainkit_gateway.types import Publication, Sent, Settlement
 
-_STAMP: Final = Stamp(int.from_bytes(b"ckgw"), 1, "a gateway's journal", "another database")
+_STAMP: Final = Stamp(int.from_bytes(b"ckgw"), 2, "a gateway's journal", "another database")
 # A row must be on the disk before its transaction or envelope leaves.
 _SETTINGS: Final = ("PRAGMA synchronous = FULL",)
 _metadata: Final = MetaData()
@@ -70,6 +70,9 @@ _transactions: Final = Table(
     Column("gas_price", BigInteger),
     Column("block_number", BigInteger, index=True),
     Column("block_hash", LargeBinary),
+    Column("sequence_id", BigInteger),
+    # The highest one of any branch of the chain, which a reorg does not take back.
+    Column("highest_sequence_id", BigInteger),
 )
 _IN_ORDER: Final = (_transactions.c.nonce, _transactions.c.sent_ns, _transactions.c.maximum_fee)
 
@@ -185,6 +188,11 @@ class Journal:
         with self._begun() as connection:
             connection.execute(done.where(~is_it).values(**_settled(None)))
             connection.execute(done.where(is_it).values(**_settled(settlement)))
+            if (sequence_id := settlement.sequence_id) is not None:
+                highest = _transactions.c.highest_sequence_id
+                is_higher = highest.is_(None) | (highest < sequence_id)
+                risen = done.where(is_it, is_higher).values(highest_sequence_id=sequence_id)
+                connection.execute(risen)
 
     def next_nonce(self) -> int:
         """Return the lowest nonce above all used nonces; 0 where none was used."""
@@ -220,6 +228,22 @@ class Journal:
         done = update(_transactions).where(_transactions.c.block_hash == block.hash)
         with self._begun() as connection:
             connection.execute(done.values(**_settled(None)))
+
+    def fallen_from(self, number: int) -> dict[bytes, int]:
+        """Return the payloads that a reorg left below the highest id that they ever had, by digest.
+
+        A payload has the highest of its transactions' ids. One that still waits for a block, and
+        one below a block's height, is left out.
+        """
+        columns, others, same = _transactions.c, _transactions.alias(), _transactions.alias()
+        now, once = func.max(columns.sequence_id), func.max(columns.highest_sequence_id)
+        is_mined = exists().where(same.c.nonce == others.c.nonce, same.c.block_number.is_not(None))
+        is_waiting = exists().where(others.c.digest == columns.digest, ~is_mined)
+        wanted = select(columns.digest, once).where(columns.block_number >= number, ~is_waiting)
+        wanted = wanted.group_by(columns.digest)
+        with self._begun() as connection:
+            found = connection.execute(wanted.having(now < once))
+            return {digest: sequence_id for digest, sequence_id in found}
 
     def sent_by_clients(self, first_ns: int, client: str | None = None) -> list[tuple[str, Sent]]:
         """Return clients and transactions whose nonces were used since a time, in nonce order.
@@ -287,6 +311,7 @@ def _settled(settlement: Settlement | None) -> dict[str, Any]:
         "gas_price": settlement and settlement.gas_price,
         "block_number": settlement and settlement.block.number,
         "block_hash": settlement and settlement.block.hash,
+        "sequence_id": settlement and settlement.sequence_id,
     }
 
 
@@ -295,6 +320,6 @@ def _sent(row: Any) -> Sent:
     settlement = None
     if row["block_number"] is not None:
         block = BlockReference(row["block_number"], row["block_hash"])
-        outcome = (row[name] for name in ("succeeded", "gas_used", "gas_price"))
+        outcome = (row[name] for name in ("succeeded", "gas_used", "gas_price", "sequence_id"))
         settlement = Settlement(block, *outcome)
     return Sent(**{name: row[name] for name in names}, settlement=settlement)

@@ -19,6 +19,7 @@ from itertools import groupby
 from typing import Any, Final, Protocol
 
 import rlp
+from eth_abi.abi import decode
 
 from chainkit.chain import Endpoint, parse_integer
 from chainkit.chain.sending import (
@@ -38,11 +39,13 @@ from chainkit.errors import (
     StateUnavailable,
 )
 from chainkit.ethereum.delegation import delegate_of
+from chainkit.protocol.events import decode_payload_event
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import keccak256
 from chainkit.text.ether import MAX_COST
 from chainkit.types import Receipt
 from chainkit_gateway.journal import Journal
+from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication, Sent, Settlement
 
 REPLACE_SECONDS: Final = 30.0
@@ -50,6 +53,8 @@ REPLACE_SECONDS: Final = 30.0
 
 _RECHECKED_BLOCKS: Final = 64
 """How deep below the head a reorg may still change what a transaction cost."""
+
+_SELECTOR_LENGTH: Final = 4
 
 _MOST_SETTLED: Final = 100
 """Transactions whose receipts are read at a time."""
@@ -130,12 +135,25 @@ class PayerAccount:
             begun = self._journal.transactions_of(publication.digest)
             if begun and not is_reverted(begun) and not self._is_taken(endpoint, begun):
                 return begun[-1].nonce
-            fields = self._drafted(endpoint, call)
-            self._permit(publication, fields["gas"] * fields["maxFeePerGas"])
-            sent = self._signed(publication.digest, fields)
-            self._journal.add_transaction(publication, sent)
-            self._sent(endpoint, sent)
-            return sent.nonce
+            return self._sent_anew(endpoint, publication, call)
+
+    def fallen(self) -> list[tuple[Publication, int]]:
+        """Return payloads that a reorg left below an id that they had, and the highest id of each.
+
+        Raises what endpoints raise.
+        """
+        lowest = max(0, self._pool.choose().head().number - _RECHECKED_BLOCKS)
+        return [
+            (self._publication(digest), sequence_id)
+            for digest, sequence_id in self._journal.fallen_from(lowest).items()
+        ]
+
+    def send_again(self, publication: Publication) -> None:
+        """Send a publication whose transactions are mined in one more. Raises as ``send``."""
+        endpoint = self._pool.choose()
+        with self._lock:
+            call = _call(self._journal.transactions_of(publication.digest)[-1].raw)
+            self._sent_anew(endpoint, publication, call)
 
     def find_receipt(self, digest: bytes, nonce: int) -> Receipt | None:
         """Return the receipt of a publication's nonce, whichever of its transactions was mined.
@@ -186,6 +204,20 @@ class PayerAccount:
         """Return the account's wei at the head. Raises what endpoints raise."""
         endpoint = self._pool.choose()
         return endpoint.balance(self._signer.address, endpoint.head().reference)
+
+    def _publication(self, digest: bytes) -> Publication:
+        begun = self._journal.find(digest)
+        sent = self._journal.transactions_of(digest)
+        _, payload = decode(("bytes32", "bytes"), _call(sent[-1].raw).data[_SELECTOR_LENGTH:])
+        return route(payload, "" if begun is None else begun.client)
+
+    def _sent_anew(self, endpoint: Endpoint, publication: Publication, call: Call) -> int:
+        fields = self._drafted(endpoint, call)
+        self._permit(publication, fields["gas"] * fields["maxFeePerGas"])
+        sent = self._signed(publication.digest, fields)
+        self._journal.add_transaction(publication, sent)
+        self._sent(endpoint, sent)
+        return sent.nonce
 
     def _waiting(self, endpoint: Endpoint) -> list[list[Sent]]:
         """Return the transactions that are not mined at the head, grouped by nonce."""
@@ -322,7 +354,7 @@ class PayerAccount:
             except RetryableChainError:
                 continue  # a block that is just being replaced, or an endpoint that pauses
             subject = f"receipt of 0x{each.hash.hex()}"
-            paid = endpoint.parsed(subject, partial(_paid, receipt), answer)
+            paid = endpoint.parsed(subject, partial(_paid, receipt, _call(each.raw).to), answer)
             self._journal.settle(each, paid)
             return receipt
         return None
@@ -351,9 +383,18 @@ def _by_nonce(sent: Iterable[Sent]) -> list[list[Sent]]:
     return [list(group) for _, group in groupby(sent, key=lambda each: each.nonce)]
 
 
-def _paid(receipt: Receipt, answer: Any) -> Settlement:
+def _paid(receipt: Receipt, contract: bytes, answer: Any) -> Settlement:
     used, price = (parse_integer(answer[name]) for name in ("gasUsed", "effectiveGasPrice"))
-    return Settlement(receipt.block.reference, receipt.succeeded, used, price)
+    events = (decode_payload_event(log) for log in receipt.logs if log.address == contract)
+    ids = [each.sequence_id for each in events]
+    sequence_id = ids[0] if ids else None
+    return Settlement(receipt.block.reference, receipt.succeeded, used, price, sequence_id)
+
+
+def _call(raw: bytes) -> Call:
+    """Return the call of a signed transaction of this account."""
+    fields = _fields(raw)
+    return Call(fields["chainId"], fields["to"], fields["data"])
 
 
 def _fields(raw: bytes) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.text.counting import counted
 from chainkit_gateway.clients import Clients
+from chainkit_gateway.fallen import Fallen
 from chainkit_gateway.handlers import PayerHandlers
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
 from chainkit_gateway.payer_account import PayerAccount
@@ -24,7 +25,7 @@ from chainkit_gateway.publishing import Payer, Publisher
 from chainkit_gateway.registry import RegistryWatch
 
 _GRACE_SECONDS: Final = 5.0
-_LOOK_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 2.0
 _HEARTBEAT_SECONDS: Final = 1.0
 
 
@@ -98,7 +99,8 @@ def _watched(gateway: Gateway) -> MonitorServer | None:
 def _background_tasks(gateway: Gateway) -> Iterator[Coroutine[Any, Any, None]]:
     """Yield the periodic tasks of the service."""
     yield _repeat(_HEARTBEAT_SECONDS, lambda: _heartbeat(gateway.monitor))
-    yield _repeat(_LOOK_SECONDS, lambda: _process_pending(gateway.account, gateway.monitor))
+    fallen = Fallen(gateway.account, gateway.nodes)
+    yield _repeat(_LOOK_SECONDS, lambda: _look(gateway.account, gateway.monitor, fallen))
     if gateway.registry is not None:
         yield _repeat(gateway.registry_seconds, gateway.registry.refresh)
 
@@ -118,10 +120,11 @@ async def _heartbeat(monitor: GatewayMonitor) -> None:
     monitor.heartbeat()
 
 
-async def _process_pending(account: PayerAccount, monitor: GatewayMonitor) -> None:
+async def _look(account: PayerAccount, monitor: GatewayMonitor, fallen: Fallen) -> None:
     try:
         outcome = await asyncio.to_thread(account.process_pending)
         monitor.observe_account(outcome, await asyncio.to_thread(account.balance))
+        await fallen.publish_again()
     except (ChainError, StoreError) as error:
         text = f"chain: retrying: {error}"
         log_event(LogEvent("chain_failed", text, level=logging.WARNING))

@@ -42,6 +42,8 @@ class Settlement:
     gas_used: int
     gas_price: int
     """Wei per gas: the effective gas price (EIP-1559)."""
+    sequence_id: int | None = None
+    """The id that the chain gave the payload; None of a reverted transaction."""
 
     @property
     def cost(self) -> int:

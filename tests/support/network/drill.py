@@ -18,7 +18,10 @@ from typing import Final, TypeVar
 from eth_account import Account
 
 from chainkit.protocol.events import MESSAGE_SENT_TOPIC, decode_payload_event
+from chainkit.types import PayloadEvent
 from localnet.network import GATEWAY_ACCOUNT, start_gateway
+from scripts._mining import mining_stopped
+from scripts.reorg import reorganise
 from support.chains.chain import Deployment
 from support.network.node_sdk import NodeSdkClient
 from support.network.real_nodes import PASSWORD, RealNetwork, becomes, real_network, until
@@ -105,7 +108,9 @@ class Drill:
         group_id = creator.create_group([each.account for each in others])
         for each in others:
             until(lambda each=each: group_id in each.join())
-        for each in members:
+        for place, each in enumerate(members):
+            # A commit of an epoch that is past is made again, and today's clients may give up.
+            until(lambda each=each, place=place: len(each.list(group_id)) == place)
             each.send(group_id, "here")
         group = Group(group_id, members)
         until(lambda: all(len(shown) == len(members) for shown in group.lists()))
@@ -118,12 +123,24 @@ class Drill:
 
     def commits(self, group: Group) -> list[bytes]:
         """Return the payloads that the chain has of a group now."""
+        # The contract knows ids of 32 bytes: today's clients' are followed by zeros.
+        events = self._events()
+        return [each.payload for each in events if each.identifier[:16] == group.group_id]
+
+    def reorganise(self, depth: int, drop: int, seed: int) -> list[bytes]:
+        """Replace blocks, drop some transactions; return the payloads with lower ids since."""
+        endpoint = self.network.chain.endpoint
+        with mining_stopped(endpoint):
+            before = {each.payload: each.sequence_id for each in self._events()}
+            reorganise(endpoint, depth, drop, 0, seed=seed)
+            after = {each.payload: each.sequence_id for each in self._events()}
+        return [each for each, once in before.items() if after.get(each, once) < once]
+
+    def _events(self) -> list[PayloadEvent]:
         chain = self.network.chain
         contract = chain.record.group_messages.address
         logs = chain.endpoint.logs(0, chain.head().number, [contract], [MESSAGE_SENT_TOPIC])
-        events = map(decode_payload_event, logs)
-        # The contract knows ids of 32 bytes: today's clients' are followed by zeros.
-        return [each.payload for each in events if each.identifier[:16] == group.group_id]
+        return list(map(decode_payload_event, logs))
 
 
 @contextmanager

@@ -202,6 +202,26 @@ def test_process_pending__reorg_dropped_it__sends_it_again_before_later_ones(wor
     assert world.publisher.publish(COMMIT).transaction_hash == first.transaction_hash
 
 
+def test_fallen__reorg_gave_a_lower_id__is_sent_again_with_its_own_bytes(world: World) -> None:
+    world.chain.mine()
+    first = world.publisher.publish(COMMIT)
+    world.chain.reorg(is_dropped=False)
+    world.chain.reorg(is_dropped=False)
+    world.chain.mine()
+    world.account.process_pending()
+
+    assert world.account.fallen() == [(COMMIT, first.sequence_id)]
+
+    world.account.send_again(COMMIT)
+    assert world.account.fallen() == []
+    world.chain.mine()
+    world.account.process_pending()
+
+    assert world.account.fallen() == []
+    assert len(world.chain.sent) == 2
+    assert world.publisher.publish(COMMIT).sequence_id == first.sequence_id
+
+
 def test_process_pending__not_mined_in_time__is_replaced_with_higher_fees(world: World) -> None:
     world.send()
     [first] = world.chain.waiting.values()

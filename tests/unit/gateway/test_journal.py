@@ -115,6 +115,25 @@ def test_settle__receipt__stands_until_its_block_is_replaced(journal: Journal) -
     assert journal.unsettled_below(8, 1) == [SECOND]
 
 
+def test_fallen_from__mined_again_below_its_id__is_told_until_another_transaction_has_risen(
+    journal: Journal,
+) -> None:
+    journal.add_transaction(COMMIT, FIRST)
+    journal.settle(FIRST, replace(PAID, sequence_id=62))
+    journal.unsettle(BLOCK)
+    assert journal.fallen_from(0) == {}
+
+    journal.settle(FIRST, replace(PAID, sequence_id=56))
+
+    assert journal.fallen_from(BLOCK.number) == {DIGEST: 62}
+    assert journal.fallen_from(BLOCK.number + 1) == {}
+    again = replace(FIRST, hash=b"a" * 32, nonce=8)
+    journal.add_transaction(COMMIT, again)
+    assert journal.fallen_from(0) == {}
+    journal.settle(again, replace(PAID, sequence_id=63))
+    assert journal.fallen_from(0) == {}
+
+
 def test_settle__another_of_its_nonce__takes_the_first_ones_place(journal: Journal) -> None:
     later = replace(FIRST, hash=b"l" * 32, sent_ns=2)
     journal.add_transaction(COMMIT, FIRST)
@@ -213,14 +232,14 @@ def test_open__newer_version__is_refused_and_stays_as_it_was(
 ) -> None:
     path = tmp_path / "gateway.db"
     Journal.open(path).close()
-    executed("PRAGMA user_version = 2")(path)
+    executed("PRAGMA user_version = 3")(path)
     before = path.read_bytes()
 
     with pytest.raises(ConfigurationError) as caught:
         opens(path)
 
-    got = "version 2, which a newer chainkit made"
-    assert str(caught.value) == f"journal {path}: expected version 1, got {got}"
+    got = "version 3, which a newer chainkit made"
+    assert str(caught.value) == f"journal {path}: expected version 2, got {got}"
     assert path.read_bytes() == before
 
 

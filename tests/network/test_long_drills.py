@@ -48,7 +48,11 @@ class Shape:
 
 SHAPES = {
     "one_node": Shape(),
-    "two_gateways": Shape(gateways=2),
+    # Two payers' commits of one epoch may change their order in a reorg: MLS then parts the members
+    # who have read the one from those who read the other, unless nodes serve final blocks alone.
+    "two_gateways": Shape(
+        gateways=2, node_options=("--serve", "final", "--finality", "4"), block_seconds=1
+    ),
     "three_nodes": Shape(nodes=3),
     "postgres": Shape(on_postgres=True),
     "depth": Shape(gateway_options=("--depth", "3"), block_seconds=1),

@@ -61,8 +61,9 @@ SHAPES = {
 
 
 UNSOLVED = {
+    "two_gateways": "played through one reorg and the kill of the node, and not to its end so far",
     "three_nodes": "a client that reads a text before the commit that the text names, as from a "
-    "node that has followed a reorg halfway, asks for what lies behind the commit, without end"
+    "node that has followed a reorg halfway, asks for what lies behind the commit, without end",
 }
 
 

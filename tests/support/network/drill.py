@@ -21,7 +21,7 @@ from chainkit.protocol.events import MESSAGE_SENT_TOPIC, decode_payload_event
 from chainkit.types import PayloadEvent
 from localnet.network import GATEWAY_ACCOUNT, start_gateway
 from scripts._mining import mining_stopped
-from scripts.reorg import reorganise
+from scripts.reorg import newest, reorganise
 from support.chains.chain import Deployment
 from support.network.node_sdk import NodeSdkClient
 from support.network.real_nodes import PASSWORD, RealNetwork, becomes, real_network, until
@@ -128,11 +128,15 @@ class Drill:
         return [each.payload for each in events if each.identifier[:16] == group.group_id]
 
     def reorganise(self, depth: int, drop: int, seed: int) -> list[bytes]:
-        """Replace blocks, drop some transactions; return the payloads with lower ids since."""
+        """Replace blocks, and drop some transactions, as far as these blocks have any.
+
+        Return the payloads that have lower ids since.
+        """
         endpoint = self.network.chain.endpoint
         with mining_stopped(endpoint):
             before = {each.payload: each.sequence_id for each in self._events()}
-            reorganise(endpoint, depth, drop, 0, seed=seed)
+            dropped = min(drop, len(newest(endpoint, depth)))
+            reorganise(endpoint, depth, dropped, 0, seed=seed)
             after = {each.payload: each.sequence_id for each in self._events()}
         return [each for each, once in before.items() if after.get(each, once) < once]
 

@@ -16,7 +16,8 @@ from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.service.refusals import InvalidRequest, NotNow, Refusal
 from chainkit.types import HASH_LENGTH, Receipt, TopicKind
-from chainkit_gateway.payer_account import Call, PayerAccount
+from chainkit_gateway.payer_account import PayerAccount
+from chainkit_gateway.transactions import Call
 from chainkit_gateway.types import Mined, Publication
 
 _FUNCTIONS: Final = {

@@ -18,10 +18,9 @@ from functools import partial
 from itertools import groupby
 from typing import Any, Final, Protocol
 
-import rlp
 from eth_abi.abi import decode
 
-from chainkit.chain import Endpoint, parse_integer
+from chainkit.chain import Endpoint
 from chainkit.chain.sending import (
     SignedTransaction,
     check_cost,
@@ -39,14 +38,14 @@ from chainkit.errors import (
     StateUnavailable,
 )
 from chainkit.ethereum.delegation import delegate_of
-from chainkit.protocol.events import decode_payload_event
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import keccak256
 from chainkit.text.ether import MAX_COST
 from chainkit.types import Receipt
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.routing import route
-from chainkit_gateway.types import Publication, Sent, Settlement
+from chainkit_gateway.transactions import Call, call_of, fields_of, raised, settlement_of
+from chainkit_gateway.types import Publication, Sent
 
 REPLACE_SECONDS: Final = 30.0
 """How long a transaction waits until a transaction with higher fees replaces it."""
@@ -74,16 +73,6 @@ Permit = Callable[[Publication, int], None]
 
 def all_permitted(publication: Publication, wei: int) -> None:
     """Permit everything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A call of a contract that carries a publication."""
-
-    chain_id: int
-    to: bytes
-    """20 bytes."""
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +141,7 @@ class PayerAccount:
         """Send a publication whose transactions are mined in one more. Raises as ``send``."""
         endpoint = self._pool.choose()
         with self._lock:
-            call = _call(self._journal.transactions_of(publication.digest)[-1].raw)
+            call = call_of(self._journal.transactions_of(publication.digest)[-1].raw)
             self._sent_anew(endpoint, publication, call)
 
     def find_receipt(self, digest: bytes, nonce: int) -> Receipt | None:
@@ -208,7 +197,7 @@ class PayerAccount:
     def _publication(self, digest: bytes) -> Publication:
         begun = self._journal.find(digest)
         sent = self._journal.transactions_of(digest)
-        _, payload = decode(("bytes32", "bytes"), _call(sent[-1].raw).data[_SELECTOR_LENGTH:])
+        _, payload = decode(("bytes32", "bytes"), call_of(sent[-1].raw).data[_SELECTOR_LENGTH:])
         return route(payload, "" if begun is None else begun.client)
 
     def _sent_anew(self, endpoint: Endpoint, publication: Publication, call: Call) -> int:
@@ -248,7 +237,7 @@ class PayerAccount:
         log_event(LogEvent("nonce_filled", text, level=logging.WARNING))
         own = bytes.fromhex(self._signer.address[2:])
         try:
-            fields = self._drafted(endpoint, Call(_fields(first.raw)["chainId"], own, b""))
+            fields = self._drafted(endpoint, Call(fields_of(first.raw)["chainId"], own, b""))
             self._handed_over(endpoint, self._signer.sign_transaction(fields | {"nonce": nonce}))
         except (RefusedRequest, ConfigurationError) as error:
             text = f"nonce {nonce} is not filled: {error}"
@@ -283,7 +272,7 @@ class PayerAccount:
             text = f"transaction of nonce {late.nonce} is not replaced: {error}"
             log_event(LogEvent("replacement_too_dear", text, level=logging.WARNING))
             return False
-        fields = _fields(late.raw) | {"maxPriorityFeePerGas": tip, "maxFeePerGas": maximum}
+        fields = fields_of(late.raw) | {"maxPriorityFeePerGas": tip, "maxFeePerGas": maximum}
         sent = self._signed(late.digest, fields)
         self._journal.add_replacement(sent)
         try:
@@ -354,7 +343,9 @@ class PayerAccount:
             except RetryableChainError:
                 continue  # a block that is just being replaced, or an endpoint that pauses
             subject = f"receipt of 0x{each.hash.hex()}"
-            paid = endpoint.parsed(subject, partial(_paid, receipt, _call(each.raw).to), answer)
+            paid = endpoint.parsed(
+                subject, partial(settlement_of, receipt, call_of(each.raw).to), answer
+            )
             self._journal.settle(each, paid)
             return receipt
         return None
@@ -368,11 +359,6 @@ class PayerAccount:
                 self._journal.unsettle(block)
 
 
-def raised(fee: int) -> int:
-    """Return a replacement's lowest fee, in wei per gas: 12.5 % more."""
-    return fee + max(1, -(-fee // 8))
-
-
 def is_reverted(sent: Sequence[Sent]) -> bool:
     """Return whether a publication's latest nonce was mined and reverted; nothing is published."""
     latest = [each.settlement for each in sent if each.nonce == sent[-1].nonce]
@@ -381,32 +367,3 @@ def is_reverted(sent: Sequence[Sent]) -> bool:
 
 def _by_nonce(sent: Iterable[Sent]) -> list[list[Sent]]:
     return [list(group) for _, group in groupby(sent, key=lambda each: each.nonce)]
-
-
-def _paid(receipt: Receipt, contract: bytes, answer: Any) -> Settlement:
-    used, price = (parse_integer(answer[name]) for name in ("gasUsed", "effectiveGasPrice"))
-    events = (decode_payload_event(log) for log in receipt.logs if log.address == contract)
-    ids = [each.sequence_id for each in events]
-    sequence_id = ids[0] if ids else None
-    return Settlement(receipt.block.reference, receipt.succeeded, used, price, sequence_id)
-
-
-def _call(raw: bytes) -> Call:
-    """Return the call of a signed transaction of this account."""
-    fields = _fields(raw)
-    return Call(fields["chainId"], fields["to"], fields["data"])
-
-
-def _fields(raw: bytes) -> dict[str, Any]:
-    """Return the fields of a signed EIP-1559 transaction of this account."""
-    chain_id, nonce, tip, maximum, gas, to, value, data, *_ = rlp.decode(raw[1:])
-    numbers = {
-        "chainId": chain_id,
-        "nonce": nonce,
-        "maxPriorityFeePerGas": tip,
-        "maxFeePerGas": maximum,
-        "gas": gas,
-        "value": value,
-    }
-    shown = {name: int.from_bytes(number, "big") for name, number in numbers.items()}
-    return {"type": 2, "to": to, "data": data} | shown

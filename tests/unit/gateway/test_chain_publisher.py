@@ -17,7 +17,8 @@ from chainkit.errors import (
 )
 from chainkit.service.refusals import InvalidRequest, NotNow, Overloaded
 from chainkit_gateway.chain_publisher import ChainPublisher
-from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, PendingOutcome, raised
+from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, PendingOutcome
+from chainkit_gateway.transactions import raised
 from chainkit_gateway.types import Publication
 from support.gateway.fake_chain import (
     GWEI,

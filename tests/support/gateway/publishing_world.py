@@ -72,10 +72,13 @@ class World:
     def publish(self, publication: Publication = WELCOME, seconds: float = 10.0) -> bytes:
         return run(lambda: self.answer(publication, seconds)).envelope
 
-    async def answer(self, publication: Publication, seconds: float = 10.0) -> Published:
-        deadline = asyncio.get_running_loop().time() + seconds
-        place = await self.publisher.place(publication, deadline)
-        return await self.publisher.answer(publication, place, deadline)
+    async def answer(
+        self, publication: Publication, seconds: float = 10.0, place_seconds: float = 10.0
+    ) -> Published:
+        """Publish, and wait for a node for so long; the place has a deadline of its own."""
+        now = asyncio.get_running_loop().time
+        place = await self.publisher.place(publication, now() + place_seconds)
+        return await self.publisher.answer(publication, place, now() + seconds)
 
 
 def run(start: Callable[[], Coroutine[Any, Any, Any]]) -> Any:

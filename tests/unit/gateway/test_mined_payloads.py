@@ -129,7 +129,7 @@ def test_publish__transaction_sent_and_chain_silent__is_under_way_and_not_refuse
     world.chain.failures = [EndpointUnavailable("chain", "an answer", "none")] * 3
 
     with pytest.raises(Unfinished, match="payload was sent and is not mined so far"):
-        world.publish(COMMIT, SECONDS)
+        run(lambda: world.answer(COMMIT, place_seconds=SECONDS))
 
     world.chain.failures = world.chain.failures[:1]
     world.first.served[b"h" * 32] = b"envelope"

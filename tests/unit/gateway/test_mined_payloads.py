@@ -138,7 +138,7 @@ def test_publish__transaction_sent_and_chain_silent__is_under_way_and_not_refuse
 
 def test_publish__deadline_has_passed__begins_nothing(world: World) -> None:
     with pytest.raises(Unfinished, match="payload is under way"):
-        world.publish(COMMIT, 0)
+        run(lambda: world.answer(COMMIT, place_seconds=0))
 
     assert world.chain.asked == 0
 

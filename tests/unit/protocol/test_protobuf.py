@@ -121,7 +121,7 @@ OUR_FIELDS = {
     ),
     node_api_pb2.RangeContent: "bytes digests=1, fixed64 expired=2",
     node_api_pb2.CompareRangesResponse: (
-        "uint64 highest_sequence_id=1, repeated RangeContent contents=2"
+        "uint64 highest_sequence_id=1, repeated RangeContent contents=2, uint64 now_ns=3"
     ),
 }
 EXPECTED_FIELDS = XIP_49_FIELDS | PUBLIC_SCHEMA_FIELDS | OUR_FIELDS

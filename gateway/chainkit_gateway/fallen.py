@@ -1,4 +1,4 @@
-"""Publishes a commit again where a reorg left it below the id that it had (ADR 58).
+"""Publishes a commit again where a reorg left it below the id that it had (ADR 51).
 
 Members' messages name the id of the commit that they follow. Where the commit, mined again before
 another sender's, has a lower one, nodes refuse such messages, and today's clients that have not

@@ -72,7 +72,7 @@ _TOO_MANY_CALLS: Final = re.compile(
     r"|batch request was too large|request is too big"  # reth
     r"|too many rpc calls in batch"  # proxyd
     r"|batch of more than \d+ requests"  # dRPC
-    r"|batch(?:ed)? requests? (?:are|is) (?:not (?:supported|allowed)|disabled)"  # reth, Hiero
+    r"|batch(?:ed)? requests? (?:are|is) (?:not (?:supported|allowed)|disabled)"  # jsonrpsee, Hiero
 )
 _TOO_MANY_BYTES: Final = re.compile(
     r"response (?:is |was |body )?too (?:large|big)"  # geth, Nitro, reth, proxyd

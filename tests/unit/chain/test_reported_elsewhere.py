@@ -18,6 +18,7 @@ from chainkit.chain.sending import SignedTransaction, send_transaction
 from chainkit.errors import (
     ChainError,
     Disproved,
+    EndpointFault,
     InconsistentAnswer,
     OutcomeUnknown,
     RangeRefused,
@@ -25,6 +26,7 @@ from chainkit.errors import (
     Unprovable,
 )
 from chainkit.signatures import keccak256
+from chainkit_indexer.follow.receipt_proof import ReceiptProof
 from support.chains.sealed import BareLog, BareTransaction, seal
 from support.endpoints.fake_endpoint import FakeProvider, RpcError
 from support.project import ROOT
@@ -32,6 +34,10 @@ from support.project import ROOT
 LOG = BareLog(b"\xaa" * 20, (b"\x01" * 32,), b"x")
 BLOCK = seal(7, b"\x06" * 32, 7, [BareTransaction("one", (LOG,)), BareTransaction("two")])
 ADDRESS = b"\xaa" * 20
+SLOW = "Request timeout on the free tier, please upgrade your tier to the paid one"
+ABSENT_BLOCK = (
+    "One of the blocks specified in filter (fromBlock, toBlock or blockHash) cannot be found"
+)
 RAW = SignedTransaction(b"\x02raw", keccak256(b"\x02raw"))
 
 
@@ -42,6 +48,11 @@ def logs(endpoint: Endpoint) -> Any:
 def proof(endpoint: Endpoint) -> Any:
     header = endpoint.header(7)
     return [len(each) for each in proved_logs(endpoint, [header], ANY_LOG, 31337)]
+
+
+def told_none(endpoint: Endpoint) -> Any:
+    """Compare the receipts of the block with an answer to eth_getLogs that holds no log."""
+    return ReceiptProof(ANY_LOG, [0], 31337).prove(endpoint, [endpoint.header(7)], [])
 
 
 def final(endpoint: Endpoint) -> Any:
@@ -104,21 +115,26 @@ REPORTS = [
         "ethereum/go-ethereum#18448", proof, answers(eth_getBlockReceipts=None), InconsistentAnswer
     ),
     Report(
-        "crypto-org-chain/ethermint#877",
+        "erigontech/erigon#2633",
         proof,
         answers(eth_getBlockReceipts=[BLOCK.receipts[0], None]),
         InconsistentAnswer,
     ),
     Report(
         "enviodev/hyperindex#1498",
-        proof,
-        answers(eth_getBlockReceipts=[BLOCK.receipts[0] | {"logs": []}, BLOCK.receipts[1]]),
+        told_none,
+        answers(),
         Disproved,
     ),
-    Report("hiero-ledger/hiero-json-rpc-relay#3486", proof, without("type"), [1]),
-    Report("matter-labs/anvil-zksync#409", proof, with_transaction(type="0x71"), Unprovable),
+    Report("hiero-ledger/hiero-json-rpc-relay#1647", proof, without("type"), [1]),
+    Report(
+        "hyperlane-xyz/hyperlane-monorepo#9224",
+        proof,
+        with_transaction(type="0x71", v=None),
+        Unprovable,
+    ),
     Report("0xPolygon/bor#1880", proof, with_transaction(type="0x7f"), Unprovable),
-    Report("matter-labs/alloy-zksync#29", proof, with_transaction(type="0xff", v=None), Unprovable),
+    Report("foundry-rs/foundry#6997", proof, with_transaction(type="0x58", v=None), Unprovable),
     Report(
         "ethereum/go-ethereum#24078",
         lambda endpoint: endpoint.blocks_with_logs(8, 9, ANY_LOG)[0],
@@ -128,13 +144,18 @@ REPORTS = [
     Report(
         "hoprnet/hoprnet#2736",
         logs,
-        error("eth_getLogs", -32000, "One of the blocks specified in filter cannot be found"),
+        error("eth_getLogs", -32000, ABSENT_BLOCK),
         InconsistentAnswer,
     ),
     Report(
-        "ethereum/execution-apis#876",
+        "enviodev/hyperindex#605",
         logs,
-        error("eth_getLogs", -32000, "exceed maximum block range: 5000"),
+        error(
+            "eth_getLogs",
+            -32000,
+            "block range is larger than max block range, block range = 5120, "
+            "max block range = 5000",
+        ),
         RangeRefused,
     ),
     Report(
@@ -150,34 +171,34 @@ REPORTS = [
         None,
     ),
     Report(
-        "web3/web3.js#6017",
+        "ethereum/go-ethereum#27799",
         final,
         error("eth_getBlockByNumber", -32000, "finalized block not found"),
         None,
     ),
-    Report("NethermindEth/nethermind#8702", final, {"eth_getBlockByNumber": None}, None),
+    Report("foundry-rs/foundry#16883", final, {"eth_getBlockByNumber": None}, None),
     Report(
         "enviodev/hyperindex#715",
-        logs,
-        error("eth_getLogs", 30, "Request timeout on the free tier, please upgrade your tier"),
-        RangeRefused,
+        lambda endpoint: endpoint.header(7),
+        error("eth_getBlockByNumber", 30, SLOW),
+        EndpointFault,
     ),
     Report(
-        "ava-labs/icm-services#321",
+        "NethermindEth/nethermind#4148",
         sending,
-        error("eth_sendRawTransaction", -32000, "already known")
+        error("eth_sendRawTransaction", -32000, "AlreadyKnown")
         | {"eth_getTransactionByHash": None},
         OutcomeUnknown,
     ),
     Report(
-        "MetaMask/metamask-extension#6388",
+        "MetaMask/metamask-extension#5336",
         sending,
-        error("eth_sendRawTransaction", -32000, "nonce too low: next nonce 9, tx nonce 8")
+        error("eth_sendRawTransaction", -32000, "nonce too low")
         | {"eth_getTransactionByHash": None},
         OutcomeUnknown,
     ),
     Report(
-        "ConsenSys-archive/ganache#1219",
+        "xchainjs/xchainjs-lib#242",
         sending,
         error("eth_sendRawTransaction", -32000, "intrinsic gas too low")
         | {"eth_getTransactionByHash": None},

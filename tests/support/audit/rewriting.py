@@ -46,7 +46,8 @@ def by_duckdb(path: Path, codec: str, dictionary: bool) -> None:
     limit = "" if dictionary else ", dictionary_size_limit 1"
     with duckdb.connect() as connection:
         connection.execute("set timezone = 'UTC'")
-        # DuckDB 2.0.0 cannot copy cryo's columns of NULLs alone from file to file.
+        # From file to file, DuckDB 2.0.0 refuses text columns of cryo that hold NULLs:
+        # "map key column is not allowed to contain NULL values".
         connection.register("source", _table(path))
         connection.execute(f"copy source to '{path}' (format parquet, codec '{name}'{limit})")
 

@@ -231,14 +231,14 @@ def test_sign__another_owner_signed_the_file_meanwhile__keeps_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk = paper(tmp_path)
-    confirm = commands._confirm
+    confirm = commands.confirm
 
-    def confirm_while_bob_signs(proposal: Proposal) -> None:
+    def confirm_while_bob_signs(proposal: Proposal, takes_pipe: bool) -> None:
         signed = sign_proposal(desk.proposal, SAFE, signer(1))
         write_proposal_file(desk.path, signed, is_new=False)
-        confirm(proposal)
+        confirm(proposal, takes_pipe)
 
-    monkeypatch.setattr(commands, "_confirm", confirm_while_bob_signs)
+    monkeypatch.setattr(commands, "confirm", confirm_while_bob_signs)
     outcome = desk.sign(*write_keystore(tmp_path, SECRETS[0]))
 
     assert outcome.code == 0, outcome.err
@@ -250,13 +250,13 @@ def test_sign__file_became_another_proposal_meanwhile__is_refused(
 ) -> None:
     desk = paper(tmp_path)
     other = proposed(disable(400), expires=int(time.time()) + WEEK)
-    confirm = commands._confirm
+    confirm = commands.confirm
 
-    def confirm_while_it_is_replaced(proposal: Proposal) -> None:
+    def confirm_while_it_is_replaced(proposal: Proposal, takes_pipe: bool) -> None:
         write_proposal_file(desk.path, other, is_new=False)
-        confirm(proposal)
+        confirm(proposal, takes_pipe)
 
-    monkeypatch.setattr(commands, "_confirm", confirm_while_it_is_replaced)
+    monkeypatch.setattr(commands, "confirm", confirm_while_it_is_replaced)
     outcome = desk.sign(*write_keystore(tmp_path, SECRETS[0]))
 
     assert outcome.code == 2

@@ -265,7 +265,7 @@ def test_execute__owner_replaced_since_he_signed__is_refused(desk: Desk) -> None
     with pytest.raises(ConfigurationError, match=f"signed by {second}, who is no owner"):
         executed(desk, signed)
 
-    assert first in desk.standing(signed).signed
+    assert first in desk.standing(signed).agreement.signed
 
 
 def test_execute__done_by_others_meanwhile__is_refused(desk: Desk) -> None:

@@ -31,6 +31,13 @@ CONTRACTS = {"MessageSent": "GroupMessages", "IdentityUpdateCreated": "IdentityU
 
 
 @pytest.fixture
+def local_chain(local_deployment: Deployment, tmp_path: Path) -> Iterator[LocalChain]:
+    """A chain without a cap of gas: the largest payloads need more than Osaka lets one ask for."""
+    with redeployed(local_deployment, tmp_path, caps_gas=False) as chain:
+        yield chain
+
+
+@pytest.fixture
 def follower(local_chain: LocalChain, tmp_path: Path) -> Iterator[Follower]:
     with Follower(local_chain.record, tmp_path / "node.db") as running:
         yield running
@@ -39,7 +46,9 @@ def follower(local_chain: LocalChain, tmp_path: Path) -> Iterator[Follower]:
 @pytest.fixture
 def wide_chain(local_deployment: Deployment, tmp_path: Path) -> Iterator[LocalChain]:
     """A chain whose blocks have room for everything."""
-    with redeployed(local_deployment, tmp_path, "--gas-limit", "3000000000") as chain:
+    with redeployed(
+        local_deployment, tmp_path, "--gas-limit", "3000000000", caps_gas=False
+    ) as chain:
         yield chain
 
 

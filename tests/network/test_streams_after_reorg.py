@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -11,6 +11,7 @@ import pytest
 
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.protocol.envelope import stated_place
+from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import parse_bytes
 from chainkit.types import TopicKind
 from localnet.anvil import Anvil
@@ -75,17 +76,32 @@ class Talk:
         begun = int(time.time())
         until(lambda: int(self.chain.anvil.request(*arguments)["timestamp"], 16) > begun)
 
-    def reorganise(self, depth: int, *order: bytes) -> None:
-        """Replace blocks by those with these transactions; wait until the node has followed."""
+    def reorganise(self, replaced: Sequence[bytes], *order: bytes) -> None:
+        """Replace the blocks of some transactions, and all later ones, by others with ``order``.
+
+        Whatever else these blocks have, such as a commit of a client's own accord, comes behind.
+        Waits until the node has followed.
+        """
         before, request = self.commits(), self.chain.anvil.request
+        heights = range(min(map(self.height_of, replaced)), self.chain.head().number + 1)
+        blocks = self.chain.endpoint.full_blocks(list(heights))
+        hashes = [parse_bytes(each["hash"]) for block in blocks for each in block["transactions"]]
+        found = map(self.chain.raw_transaction, hashes)
+        others = [(raw, len(heights) - 1) for raw in found if raw not in replaced]
         self.begin_second()
         # Dated as the block below, a second that no message of the group has.
         request("anvil_setBlockTimestampInterval", 0)
-        self.chain.reorg(depth, [(raw, block) for block, raw in enumerate(order)])
+        moved = [(raw, block) for block, raw in enumerate(order)]
+        self.chain.reorg(len(heights), [*moved, *others])
         request("anvil_removeBlockTimestampInterval")
         request("anvil_setTime", int(time.time()))
         # The gateway may have published a commit again by then.
         until(lambda: len(self.commits()) >= len(before) and self.commits() != before)
+
+    def height_of(self, raw: bytes) -> int:
+        receipt = self.chain.endpoint.receipt(keccak256(raw))
+        assert receipt is not None
+        return int(receipt["blockNumber"], 16)
 
     def commits(self) -> list[int]:
         """Return the sequence ids of the group's commits, as the node serves them now."""
@@ -129,11 +145,11 @@ def test_stream__reorg_gives_a_commit_another_id__shows_what_follows_and_lists_n
         strange = talk.stranger_publishes()
         rename = talk.renames(now)
         talk.says("it names the id that the commit had before")
-        talk.reorganise(2, rename, strange)
+        talk.reorganise([strange, rename], rename, strange)
     else:
         rename = talk.renames(now)
         strange = talk.stranger_publishes()
-        talk.reorganise(2, strange, *([rename] if now == "later" else []))
+        talk.reorganise([rename, strange], strange, *([rename] if now == "later" else []))
     # A text that names a higher id than the commit has now is refused, until the gateway has
     # published the commit again.
     talk.says(f"after it was {now}")

@@ -168,10 +168,14 @@ def _deployed(folder: Path) -> Deployment:
 
 @contextmanager
 def redeployed(
-    deployment: Deployment, folder: Path, *options: str, block_seconds: int | None = None
+    deployment: Deployment,
+    folder: Path,
+    *options: str,
+    block_seconds: int | None = None,
+    caps_gas: bool = True,
 ) -> Iterator[LocalChain]:
     """Start a fresh anvil and send the deployment's own transactions: the same addresses again."""
-    with Anvil(*options) as anvil:
+    with Anvil(*options, caps_gas=caps_gas) as anvil:
         genesis = "0x" + anvil.endpoint.header(0).hash.hex()
         path = folder / "deployment.json"
         path.write_text(json.dumps(deployment.record | {"genesis_hash": genesis}))

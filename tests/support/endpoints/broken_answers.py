@@ -129,7 +129,7 @@ OUT_OF_ORDER = _batch_fault("out of order", lambda answers: answers[::-1])
 
 REFUSALS = (
     _batch_fault("a single error", lambda answers: {
-        "jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "batch too large"},
+        "jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "invalid request"},
     }),
     Fault("method not found", error(-32601, "the method does not exist/is not available")),
     Fault("-32000 to everything", error(-32000, "no backend is currently healthy")),

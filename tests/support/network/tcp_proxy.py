@@ -61,6 +61,8 @@ class TcpProxy:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        # A transport that was aborted is closed at the loop's next turn.
+        await asyncio.sleep(0)
 
 
 class Gate:
@@ -117,10 +119,14 @@ class Gate:
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         port = writer.get_extra_info("peername")[1]
-        process = await asyncio.to_thread(_process_of, port, self._port)
+        process = 0
+        try:
+            process = await asyncio.to_thread(_process_of, port, self._port)
+        finally:
+            if not process:
+                # It has ended, or the tables changed while they were read: it may try again.
+                writer.transport.abort()
         if not process:
-            # It has ended, or the tables changed while they were read: it may try again.
-            writer.transport.abort()
             return
         connection = _Connection(process, reader, writer)
         self._connections.add(connection)

@@ -28,7 +28,6 @@ class GroupThread(Generic[_Item]):
         most: int,
         subject: str = "publish",
         most_seconds: float = math.inf,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take the function, which must not raise; a group below ``most`` in size takes one more.
 
@@ -41,7 +40,7 @@ class GroupThread(Generic[_Item]):
         self._most = most
         self._most_seconds = most_seconds
         self._queue: Queue[tuple[_Item, float] | None] = Queue(MOST_WAITING)
-        self._clock = clock
+        self._clock = time.monotonic
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 

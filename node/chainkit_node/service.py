@@ -138,18 +138,20 @@ def _signing_methods(
         metrics.committed(rows, time.time_ns())
         opened.publish(rows)
 
-    def check() -> None:
+    def may_originate() -> None:
         network.own_log.check()
         clock.check()
 
-    registration = Registration(opened.directory, check)
+    registration = Registration(opened.directory, may_originate)
+    # A head has no time: the clock does not matter.
+    for_heads = Registration(opened.directory, network.own_log.check)
     sequencer = Sequencer(
         opened.store, registration.node_id, service.key, time.time_ns, publish, service.record
     )
     steps.add(sequencer.close)
     publisher = Publisher(Originator(opened.log, sequencer, registration, freshness))
     steps.add(publisher.close)
-    heads = TopicHeadsHandler(opened.log, TopicHeads(registration.node_id, service.key), limits)
+    heads = TopicHeadsHandler(opened.log, TopicHeads(for_heads.node_id, service.key), limits)
     reports = SubmitReportHandler(writer, opened.handover, opened.bounds, metrics.reports)
     return SigningMethods(
         PublishHandler(

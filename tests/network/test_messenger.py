@@ -59,6 +59,14 @@ class People:
         await messenger.register(SigningKey(bytes(account.key)))
         return messenger, account.address
 
+    async def two_in_a_group(self) -> tuple[Messenger, Messenger, bytes]:
+        """Ann and ben, and a group that ann has made; ben has not read it."""
+        ann, _ = await self.register("ann")
+        ben, ben_address = await self.register("ben")
+        group_id = await ann.create_group([ben_address])
+        await ann.settle()
+        return ann, ben, group_id
+
     async def open(self, name: str) -> Messenger:
         """A messenger on a database, as after a restart."""
         store = Store.open(self._folder / f"{name}.db", "password", cost=2)
@@ -155,10 +163,7 @@ def test_messenger__commit_is_mined_while_a_message_is_on_its_way__message_arriv
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play(people: People) -> None:
-        ann, _ = await people.register("ann")
-        ben, ben_address = await people.register("ben")
-        group_id = await ann.create_group([ben_address])
-        await ann.settle()
+        ann, ben, group_id = await people.two_in_a_group()
         await ben.sync()
         gateway, is_first = ben._session.gateway, [True]
 
@@ -184,10 +189,7 @@ def test_messenger__somebody_takes_anothers_name__is_not_added_and_told_where_an
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def play(people: People) -> None:
-        ann, _ = await people.register("ann")
-        ben, ben_address = await people.register("ben")
-        group_id = await ann.create_group([ben_address])
-        await ann.settle()
+        ann, ben, group_id = await people.two_in_a_group()
         assert await ann.impostors(group_id) == []
 
         # Somebody makes an installation that calls itself ben's, and ann puts it into the group.
@@ -242,10 +244,7 @@ def test_messenger__chain_reorganises__both_follow_and_nobody_forks(
     stage: Stage, chain: Anvil
 ) -> None:
     async def play(people: People) -> None:
-        ann, _ = await people.register("ann")
-        ben, ben_address = await people.register("ben")
-        group_id = await ann.create_group([ben_address])
-        await ann.settle()
+        ann, ben, group_id = await people.two_in_a_group()
         await ben.settle()
         ann.update_keys(group_id)
         await ann.settle()

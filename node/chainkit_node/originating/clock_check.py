@@ -34,6 +34,9 @@ MOST_SECONDS_APART: Final = 120.0
 _LISTENED_SECONDS: Final = 600.0
 """How long a witness counts: a machine that was suspended has a monotonic clock that stood."""
 
+_WATCHED_SECONDS: Final = 60.0
+"""Between two looks at the chain: a block may be as old as the pause in which it came."""
+
 _LEAST_NODES: Final = 2
 """Other nodes that must contradict, where the chain does not."""
 
@@ -72,6 +75,7 @@ class ClockCheck:
         self._clock = clock
         self._steady = steady
         self._highest: int | None = None
+        self._looked_at = float("-inf")
         self._block: _Heard | None = None
         self._nodes: dict[int, _Heard] = {}
         self._own_ns = 0
@@ -79,13 +83,16 @@ class ClockCheck:
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Take the chain's head, if it is new; the step began ``seconds`` ago."""
-        head, known = result.head, self._highest
+        head, known, now = result.head, self._highest, self._steady() - seconds
+        was_watched = now - self._looked_at <= _WATCHED_SECONDS
+        self._looked_at = now
         if known is None or isinstance(result, RolledBack):
             # Nobody knows since when this block has been the newest.
             self._highest = head.number
         elif head.number > known:
             self._highest = head.number
-            self._block = _Heard(f"block {head.number}", head.timestamp, self._steady() - seconds)
+            if was_watched:
+                self._block = _Heard(f"block {head.number}", head.timestamp, now)
         try:
             self._own_ns = self._last_own_ns()
         except StoreError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from chainkit.protocol.log_ranges import MOST_LEVEL, LogRange
 from chainkit.protocol.proto import node_api_pb2
@@ -16,13 +15,10 @@ from chainkit_node.settings import ServingLimits
 class LogComparer:
     """Answers from the log, in threads that may wait for a database."""
 
-    def __init__(
-        self, log: EnvelopeLog, limits: ServingLimits, clock_ns: Callable[[], int] = time.time_ns
-    ) -> None:
-        """Take the log, how many ranges one request may ask for, and a clock since 1970."""
+    def __init__(self, log: EnvelopeLog, limits: ServingLimits) -> None:
+        """Take the log, and how many ranges one request may ask for."""
         self._log = log
         self._limits = limits
-        self._clock_ns = clock_ns
 
     async def compare_ranges(self, data: bytes) -> bytes:
         """Answer the contents of some ranges, in the request's order.
@@ -41,7 +37,7 @@ class LogComparer:
         through = min(request.through_sequence_id, requests.LARGEST_ID)
         held = await self._log.read_ranges(request.originator_node_id, through, ranges)
         answer = node_api_pb2.CompareRangesResponse(
-            highest_sequence_id=held.highest, now_ns=self._clock_ns()
+            highest_sequence_id=held.highest, now_ns=time.time_ns()
         )
         for content in held.contents:
             answer.contents.add(digests=content.digests, expired=content.expired)

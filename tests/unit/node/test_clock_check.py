@@ -71,6 +71,18 @@ def test_clock__first_block_is_old__says_nothing() -> None:
     world.check.check()
 
 
+def test_clock__block_that_came_while_no_endpoint_answered__says_nothing() -> None:
+    world = World()
+    world.block(1)
+    world.passes(600.0)
+    world.block(2, late=500.0)
+    world.check.check()
+
+    world.passes(5.0)
+    world.block(3, late=500.0)
+    assert world.check.wrong() is not None
+
+
 def test_clock__chain_stands_still_by_the_operators_word__is_no_witness() -> None:
     world = World(600.0, trusts_blocks=False)
     world.chain()

@@ -12,6 +12,7 @@ import pytest
 import chainkit.cli.council.gather as gather_module
 from chainkit.contracts.interface import shipped_interface
 from chainkit.misbehavior.types import Misbehavior
+from localnet.ports import free_port
 from support.audit.identities import key_of
 from support.chains.chain import REGISTRY_OWNER, LocalChain, dev_address
 from support.command_line import Outcome, run
@@ -49,8 +50,7 @@ class Council:
             node_id: servers.enter_context(served(each.answer)) for node_id, each in answers.items()
         }
         urls[LIAR] = servers.enter_context(served(lie))
-        with served(lie) as closed:
-            urls[AWAY] = closed
+        urls[AWAY] = f"http://127.0.0.1:{free_port()}"
         self.off_url, urls[OFF] = urls[OFF], "https://gone.example"
         for number, node_id in enumerate((HONEST, OTHER, LIAR, OFF, AWAY)):
             added = chain.add_node(
@@ -150,8 +150,8 @@ def test_gather__node_that_is_not_registered__is_refused(council: Council) -> No
 
 
 def test_gather__nobody_answers__could_not_be_done(local_chain: LocalChain, tmp_path: Path) -> None:
-    with served(lie) as closed:
-        local_chain.add_node(dev_address(2), key_of(HONEST).public_key, closed)
+    closed = f"http://127.0.0.1:{free_port()}"
+    local_chain.add_node(dev_address(2), key_of(HONEST).public_key, closed)
     record = ("--rpc", local_chain.url, "--deployment", local_chain.record_path)
 
     outcome = run("council", "gather", tmp_path / "evidence", *record)

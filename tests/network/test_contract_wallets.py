@@ -18,6 +18,7 @@ from chainkit_node.inboxes.contract_wallets import (
     ContractWallets,
 )
 from localnet.anvil import Anvil
+from localnet.ports import free_port
 from support.network.wallet_chain import (
     CHAIN_ID,
     DIGEST,
@@ -282,8 +283,8 @@ def test_is_valid__block_from_the_future__waits_until_the_chain_is_beyond_the_up
 
 @pytest.mark.conforms("I15")
 def test_is_valid__dead_endpoint__is_not_answered_and_another_one_is_asked() -> None:
-    with Anvil() as gone:
-        dead = Endpoint.connect(gone.url, retry=RetryPolicy(attempts=1))
+    nobody = f"http://127.0.0.1:{free_port()}"
+    dead = Endpoint.connect(nobody, retry=RetryPolicy(attempts=1))
     with Anvil() as anvil:
         chain = WalletChain(anvil)
         wallet = chain.wallet(OWNER)

@@ -174,7 +174,11 @@ def test_query__not_one_that_can_be_answered__says_what_was_expected(
 @pytest.mark.parametrize(
     ("payer_envelope", "words"),
     [
-        (b"\xff\xff", "expected a PayerEnvelope"),
+        (b"\xff\xff", "PayerEnvelope: expected what all readers read alike, got bytes that are no"),
+        (
+            publishes.paid(publishes.welcome() + b"\x0a\0"),
+            "ClientEnvelope.aad: expected what all readers read alike, got a second value",
+        ),
         (publishes.paid(publishes.welcome(), target=200), "expected 100, got 200"),
         (
             publishes.paid(publishes.welcome(b"k" * 32, b"l" * 32)),

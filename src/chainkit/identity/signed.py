@@ -13,10 +13,9 @@ from hashlib import sha256
 from typing import Final
 
 import orjson
-from google.protobuf.message import DecodeError
 
 from chainkit.documents.fields import parse_json
-from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData
+from chainkit.errors import ConfigurationError, InvalidSignature
 from chainkit.identity import curves
 from chainkit.identity.identifiers import (
     MemberIdentifier,
@@ -29,7 +28,7 @@ from chainkit.identity.text import SignedText, create_identity_text, eip191_dige
 from chainkit.identity.wallets import WalletSignature, parse_account_id
 from chainkit.protocol.proto import identity_associations_pb2 as associations_pb2
 from chainkit.protocol.proto import message_contents_pb2
-from chainkit.protocol.strict import check_strict
+from chainkit.protocol.strict import NotStrict, check_strict
 from chainkit.signatures import (
     SECP256K1_ORDER,
     SIGNATURE_LENGTH,
@@ -238,10 +237,10 @@ def _wallet_signature(message: message_contents_pb2.Signature) -> bytes:
 def _delegated_wallet(key_bytes: bytes) -> MemberIdentifier:
     """Return the address of a serialized UnsignedPublicKey. Raises InvalidSignature."""
     try:
-        key = message_contents_pb2.UnsignedPublicKey.FromString(key_bytes)
         check_strict(key_bytes, message_contents_pb2.UnsignedPublicKey)
-    except (DecodeError, MalformedData) as error:
+    except NotStrict as error:
         raise InvalidSignature("delegated key", "an UnsignedPublicKey", error) from error
+    key = message_contents_pb2.UnsignedPublicKey.FromString(key_bytes)
     public_key = key.secp256k1_uncompressed.bytes
     if not is_valid_public_key(public_key):
         expected = "an uncompressed point of secp256k1"

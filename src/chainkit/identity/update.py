@@ -28,12 +28,14 @@ from chainkit.identity.signed import Signed, read_signature
 from chainkit.identity.text import SignedText, signature_text
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.proto import identity_associations_pb2 as associations_pb2
-from chainkit.protocol.strict import check_strict
+from chainkit.protocol.strict import check_strict, field_bytes
 
 MAXIMUM_UPDATE_LENGTH: Final = 2**18
 """Bytes: a kilobyte for each action, four times what today's clients need for one."""
 MAXIMUM_ACTIONS: Final = 256
 """Revoking all installations of the busiest inbox takes fewer."""
+_UPDATE_FIELD: Final = 5
+"""``ClientEnvelope.identity_update``."""
 MAXIMUM_TIMESTAMP: Final = 2**63 - 1
 """Nanoseconds since 1970 that today's clients can write as a time: until the year 2262."""
 
@@ -73,14 +75,12 @@ class IdentityUpdate:
 
 
 def update_in(client_envelope: bytes) -> bytes:
-    """Return the serialized IdentityUpdate of a ClientEnvelope.
+    """Return the serialized IdentityUpdate of a ClientEnvelope, as it came; empty for none.
 
-    Raises MalformedData for bytes that other libraries read in another way: a parsed message that
-    is written again would hide that.
+    Raises NotStrict for bytes that readers differ on.
     """
     check_strict(client_envelope, envelopes_pb2.ClientEnvelope)
-    parsed = envelopes_pb2.ClientEnvelope.FromString(client_envelope)
-    return parsed.identity_update.SerializeToString()
+    return field_bytes(client_envelope, _UPDATE_FIELD) or b""
 
 
 def read_update(data: bytes) -> IdentityUpdate:
@@ -96,6 +96,7 @@ def read_update(data: bytes) -> IdentityUpdate:
         message = associations_pb2.IdentityUpdate.FromString(data)
     except DecodeError as error:
         raise refused(Refusal.MALFORMED, "an IdentityUpdate", error) from error
+    # Counted first: each field of each action would be looked at.
     _check_count(len(message.actions))
     try:
         check_strict(data, associations_pb2.IdentityUpdate)

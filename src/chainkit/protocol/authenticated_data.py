@@ -11,13 +11,13 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from chainkit.errors import MalformedData, MalformedEnvelope
-from chainkit.protocol.proto import envelopes_pb2
+from chainkit.errors import MalformedEnvelope
 from chainkit.protocol.publish_rules.client_envelope import ParsedClientEnvelope
-from chainkit.protocol.strict import single_field
+from chainkit.protocol.strict import field_bytes
 from chainkit.signatures import keccak256
 
-_AAD_FIELD: Final = 1
+AAD_FIELD: Final = 1
+"""``ClientEnvelope.aad``."""
 
 
 class AadBinding(StrEnum):
@@ -34,11 +34,11 @@ class AadBinding(StrEnum):
 def aad_hash(client_envelope: bytes) -> bytes:
     """Return keccak256 of the AuthenticatedData's bytes in a ClientEnvelope, as they came.
 
-    Raises MalformedData where they are not there, or more than once.
+    The envelope must be strict. Raises MalformedEnvelope where it has none.
     """
-    data = single_field(client_envelope, envelopes_pb2.ClientEnvelope, _AAD_FIELD)
+    data = field_bytes(client_envelope, AAD_FIELD)
     if data is None:
-        raise MalformedEnvelope("client envelope", "one aad", "none, or more than one")
+        raise MalformedEnvelope("client envelope", "an aad", "none")
     return keccak256(data)
 
 
@@ -46,8 +46,5 @@ def aad_binding(client: ParsedClientEnvelope) -> AadBinding:
     """Tell whether the MLS message of a ClientEnvelope authenticates its AuthenticatedData."""
     if client.header is None or not client.header.authenticated_data:
         return AadBinding.ABSENT
-    try:
-        is_bound = client.header.authenticated_data == aad_hash(client.client_envelope)
-    except MalformedData:
-        is_bound = False
+    is_bound = client.header.authenticated_data == aad_hash(client.client_envelope)
     return AadBinding.BOUND if is_bound else AadBinding.BROKEN

@@ -16,11 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from chainkit.errors import MalformedEnvelope
 from chainkit.protocol import wire
 from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.strict import check_strict
 from chainkit.signatures import (
     PAYER_LABEL,
     TARGET_LABEL,
@@ -99,13 +98,11 @@ def sign_payer_envelope(
 def parse_payer_envelope(data: bytes) -> ParsedPayerEnvelope:
     """Take a PayerEnvelope apart. The signature is not checked here.
 
-    Raises MalformedEnvelope where it does not parse or is too large.
+    Raises MalformedEnvelope where it is too large, and NotStrict.
     """
     _check_length("payer envelope", data, MAXIMUM_PAYER_ENVELOPE_LENGTH)
-    try:
-        payer = envelopes_pb2.PayerEnvelope.FromString(data)
-    except DecodeError as error:
-        raise MalformedEnvelope("payer envelope", "a PayerEnvelope", error) from error
+    check_strict(data, envelopes_pb2.PayerEnvelope)
+    payer = envelopes_pb2.PayerEnvelope.FromString(data)
     client_envelope = payer.unsigned_client_envelope
     _check_length("client envelope", client_envelope, MAXIMUM_CLIENT_ENVELOPE_LENGTH)
     return ParsedPayerEnvelope(

@@ -1,111 +1,293 @@
-"""Refuses bytes of protobuf that one library reads and another does not.
+"""Judges whether all readers of protobuf read the same in the bytes of a message (ADR 51).
 
-The libraries differ in what they do with a field of the wrong type (one skips it, another refuses
-the message), with groups, and with integers of more than 64 bits. A node that serves what clients
-cannot read breaks them; and anybody may append such a field to what others signed.
+Libraries differ in what they do with a field of another wire type (one skips the field, another
+refuses the message), with an unknown field in a map's entry (one leaves the entry out of the map),
+with long tags, lengths and integers, with groups, and with text that is not UTF-8. Anybody may
+append such a field to what others signed; and two honest readers of one signed payload must not
+see two cursors. So a payload of a stranger is read by this module before any library reads it:
+publishes, envelopes of peers, payloads of the chain, answers that a client gets.
+
+One pass over the bytes, driven by the descriptors: nothing is parsed into objects or written again.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache, lru_cache
+from typing import Any, Final, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
-from chainkit.errors import MalformedData
+from chainkit.errors import MalformedEnvelope
 
-_VARINT: Final = 0
-_FIXED64: Final = 1
+MOST_FIELDS: Final = 10_000
+"""Repeated and unknown fields of a message, with all within; an inbox's update has some thousand.
+
+Four million bytes have room for two million fields, which would keep a node busy for a second.
+"""
+
 _LENGTH: Final = 2
-_FIXED32: Final = 5
-_FIXED_LENGTHS: Final = {_FIXED64: 8, _FIXED32: 4}
+_GROUP: Final = 3
 _WIRE_TYPES: Final = {
     FieldDescriptor.TYPE_BYTES: _LENGTH,
     FieldDescriptor.TYPE_STRING: _LENGTH,
     FieldDescriptor.TYPE_MESSAGE: _LENGTH,
-    FieldDescriptor.TYPE_UINT64: _VARINT,
-    FieldDescriptor.TYPE_INT64: _VARINT,
-    FieldDescriptor.TYPE_UINT32: _VARINT,
-    FieldDescriptor.TYPE_INT32: _VARINT,
-    FieldDescriptor.TYPE_ENUM: _VARINT,
-    FieldDescriptor.TYPE_BOOL: _VARINT,
+    FieldDescriptor.TYPE_UINT64: 0,
+    FieldDescriptor.TYPE_INT64: 0,
+    FieldDescriptor.TYPE_UINT32: 0,
+    FieldDescriptor.TYPE_INT32: 0,
+    FieldDescriptor.TYPE_ENUM: 0,
+    FieldDescriptor.TYPE_BOOL: 0,
 }
-_VARINT_LENGTH: Final = 10
+_ENTRY: Final = re.compile(rb"\x08[\x80-\xff]{,8}[\0-\x7f]\x10[\x80-\xff]{,8}[\0-\x7f]")
+"""A usual entry of a map from integers to integers, the only kind of map in payloads."""
+_SHORT: Final = 5
+"""Most bytes of a tag and of a length: some readers take no more."""
+_UINT32_MAXIMUM: Final = 2**32 - 1
+_LONG: Final = 10
 """Most bytes of an integer of 64 bits; the last of them holds one bit."""
 
 
+class Deviation(StrEnum):
+    """The part of a message that readers read differently, or not at all."""
+
+    BROKEN = "bytes that are no message"
+    """No reader reads these."""
+    FIELD_0 = "a field with the number 0"
+    UNKNOWN_IN_ENTRY = "an unknown field in an entry of a map"
+    WRONG_TYPE = "another wire type than the field's"
+    REPEATED = "a second value of a field, or of a oneof, that has one"
+    LONG_TAG = "a tag of more than 5 bytes or 32 bits"
+    LONG_LENGTH = "a length of more than 5 bytes"
+    LONG_INTEGER = "an integer of more than 10 bytes or 64 bits"
+    GROUP = "a group"
+    NO_UTF8 = "text that is not UTF-8"
+    OVERRUN = "a value that goes on behind its message"
+    TOO_MANY_FIELDS = f"more than {MOST_FIELDS} repeated and unknown fields"
+
+
+class NotStrict(MalformedEnvelope):
+    """Bytes of a message that readers read differently; the subject names message and field."""
+
+    deviation: Deviation
+
+
 def check_strict(data: bytes, kind: type[Message]) -> None:
-    """Check that the bytes of a message are of the form that every library reads alike.
+    """Check that upb, Go, prost and protobuf-es read the same in the bytes of a message.
 
-    Fields come in the order of their numbers, each once unless it is repeated, each of its own
-    type; unknown ones are of any type but a group. Messages within are held to the same. Raises
-    MalformedData, whose place is the kind of message.
+    Fields may come in any order, each known one once unless it is repeated; unknown fields may
+    come anywhere but in an entry of a map. Zeros may be left out or written. Raises NotStrict.
     """
-    _check(data, kind.DESCRIPTOR)
+    plan = _plan(kind.DESCRIPTOR)
+    try:
+        _read(data, 0, len(data), plan, MOST_FIELDS)
+    except IndexError:
+        raise _refused(plan.name, Deviation.BROKEN) from None
 
 
-def single_field(data: bytes, kind: type[Message], number: int) -> bytes | None:
-    """Return the bytes of a message's field with a length, as they came.
+def field_bytes(data: bytes, number: int) -> bytes | None:
+    """Return the value of a field with a length, as it came; None where the field is left out.
 
-    None where the field is not there, or more than once: libraries merge the two into one that
-    nobody wrote. Raises MalformedData for bytes that are no message.
+    The message must have passed ``check_strict``: a reader may take another one of two values.
     """
-    found, position = [], 0
-    while position < len(data):
-        tag, position = _varint(data, position, kind.DESCRIPTOR)
-        value, position = _value(data, position, tag & 7, kind.DESCRIPTOR)
-        if tag >> 3 == number:
-            found.append(value)
-    return found[0] if len(found) == 1 else None
+    return next((data[value:end] for each, _, value, end in _fields(data) if each == number), None)
+
+
+def without_field(data: bytes, number: int) -> bytes:
+    """Return the bytes of all other fields, as they came, of a message that is strict."""
+    return b"".join(data[begin:end] for each, begin, _, end in _fields(data) if each != number)
 
 
 # The library's own class of descriptors and the one of its stubs have no common name.
 _Descriptor = Any
 
 
-def _check(data: bytes, descriptor: _Descriptor) -> None:
-    position, last = 0, 0
-    while position < len(data):
-        tag, position = _varint(data, position, descriptor)
-        number, wire_type = tag >> 3, tag & 7
-        field = descriptor.fields_by_number.get(number)
-        is_repeated = field is not None and field.is_repeated
-        if number < last or (number == last and not is_repeated):
-            raise _refused(descriptor, "fields in the order of their numbers", f"field {number}")
-        if field is not None and _WIRE_TYPES.get(field.type) != wire_type:
-            raise _refused(descriptor, f"field {number} of its own type", f"type {wire_type}")
-        value, position = _value(data, position, wire_type, descriptor)
-        if field is not None and field.message_type is not None:
-            _check(value, field.message_type)
-        last = number
+# Forms of a value: plain integers, which Python compares fastest.
+_INTEGER: Final = 0
+_FIXED: Final = 1
+_BYTES: Final = 2
+_TEXT: Final = 3
+_MESSAGE: Final = 4
+
+_UNKNOWN_FORMS: Final[Mapping[int, tuple[int, int]]] = {
+    0: (_INTEGER, 0),
+    1: (_FIXED, 8),
+    _LENGTH: (_BYTES, 0),
+    5: (_FIXED, 4),
+}
+"""Form and length of an unknown field, by wire type."""
+
+_Step: TypeAlias = tuple[int, int, Any]
+"""A bit of its own for a field that comes once, the same for the fields of a oneof, 0 for all
+others; the form; the message within, or the length of a fixed value."""
 
 
-def _value(
-    data: bytes, position: int, wire_type: int, descriptor: _Descriptor
-) -> tuple[bytes, int]:
-    """Return a field's bytes, none of an integer, and the position behind it."""
-    if wire_type == _VARINT:
-        return b"", _varint(data, position, descriptor)[1]
-    if wire_type == _LENGTH:
-        length, position = _varint(data, position, descriptor)
-    elif wire_type in _FIXED_LENGTHS:
-        length = _FIXED_LENGTHS[wire_type]
-    else:
-        raise _refused(descriptor, "no group", f"type {wire_type}")
-    if length > len(data) - position:
-        raise _refused(descriptor, f"{length} bytes of a field", len(data) - position)
-    return data[position : position + length], position + length
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plan:
+    """The work to do for each tag of a message."""
+
+    name: str
+    names: Mapping[int, str]
+    """The known fields by number."""
+    is_entry: bool
+    """Whether the message is an entry of a map."""
+    steps: dict[int, _Step] = field(default_factory=dict)
+    """By tag."""
 
 
-def _varint(data: bytes, position: int, descriptor: _Descriptor) -> tuple[int, int]:
-    """Return an integer and the position behind it."""
+@cache
+def _plan(descriptor: _Descriptor) -> _Plan:
+    names = {each.number: each.name for each in descriptor.fields}
+    plan = _Plan(descriptor.name, names, descriptor.GetOptions().map_entry)
+    for each in descriptor.fields:
+        wire_type = _WIRE_TYPES[each.type]
+        oneof = each.containing_oneof
+        bit = 1 << (each.index if oneof is None else len(names) + oneof.index)
+        once = 0 if each.is_repeated else bit
+        plan.steps[each.number << 3 | wire_type] = once, *_form(each, wire_type)
+    return plan
+
+
+def _form(field_: _Descriptor, wire_type: int) -> tuple[int, Any]:
+    if field_.message_type is not None:
+        return _MESSAGE, _plan(field_.message_type)
+    if field_.type == FieldDescriptor.TYPE_STRING:
+        return _TEXT, None
+    return (_BYTES if wire_type else _INTEGER), None
+
+
+# Strangers choose the tags: all of them would not fit into the memory.
+@lru_cache(maxsize=256)
+def _unknown(plan: _Plan, tag: int) -> _Step:
+    """Return the work to do for an unknown field, if every reader skips it."""
+    number, wire_type = tag >> 3, tag & 7
+    if number == 0:
+        raise _refused(_named(plan, tag), Deviation.FIELD_0)
+    if wire_type != _GROUP and wire_type not in _UNKNOWN_FORMS:
+        raise _refused(_named(plan, tag), Deviation.BROKEN)
+    if number in plan.names:
+        raise _refused(_named(plan, tag), Deviation.WRONG_TYPE)
+    if wire_type == _GROUP:
+        raise _refused(_named(plan, tag), Deviation.GROUP)
+    if plan.is_entry:
+        raise _refused(_named(plan, tag), Deviation.UNKNOWN_IN_ENTRY)
+    return 0, *_UNKNOWN_FORMS[wire_type]
+
+
+def _read(data: bytes, position: int, end: int, plan: _Plan, left: int) -> int:
+    """Check the fields up to ``end``; return how many repeated and unknown ones may still come.
+
+    Raises IndexError where the data end in a field.
+    """
+    step_of, seen = plan.steps.get, 0
+    while position < end:
+        tag = data[position]
+        position += 1
+        if tag > 0x7F:
+            tag, position = _short(data, position - 1, plan, 0, Deviation.LONG_TAG)
+        bit, form, within = step_of(tag) or _unknown(plan, tag)
+        if bit:
+            if seen & bit:
+                raise _refused(_named(plan, tag), Deviation.REPEATED)
+            seen |= bit
+        else:
+            left -= 1
+            if left < 0:
+                raise _refused(plan.name, Deviation.TOO_MANY_FIELDS)
+        begin = position
+        if form == _INTEGER:
+            while data[position] > 0x7F:
+                position += 1
+            position += 1
+            if position - begin >= _LONG and (position - begin > _LONG or data[position - 1] > 1):
+                raise _refused(_named(plan, tag), Deviation.LONG_INTEGER)
+            continue
+        if form == _FIXED:
+            position += within
+            continue
+        length = data[position]
+        begin += 1
+        if length > 0x7F:
+            length, begin = _short(data, position, plan, tag, Deviation.LONG_LENGTH)
+        position = begin + length
+        if position > end:
+            raise _overrun(_named(plan, tag), position, data)
+        if form == _MESSAGE:
+            if within.is_entry and _ENTRY.fullmatch(data, begin, position):
+                continue
+            left = _read(data, begin, position, within, left)
+        elif form == _TEXT:
+            _check_text(data[begin:position], plan, tag)
+    if position != end:
+        # The message ends in an integer or in a fixed value.
+        raise _overrun(plan.name, position, data)
+    return left
+
+
+def _short(
+    data: bytes, position: int, plan: _Plan, tag: int, deviation: Deviation
+) -> tuple[int, int]:
+    """Return a tag or a length, and the position behind it."""
+    value = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80 and value <= _UINT32_MAXIMUM:
+            return value, position
+        shift += 7
+        if byte < 0x80 or shift == 7 * _SHORT:
+            # A tag that is too long names no field.
+            raise _refused(_named(plan, tag) if tag else plan.name, deviation)
+
+
+def _check_text(text: bytes, plan: _Plan, tag: int) -> None:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise _refused(_named(plan, tag), Deviation.NO_UTF8) from None
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
+    """Return number, begin, begin of the value, and end of each field of a strict message."""
+    end = 0
+    while end < len(data):
+        begin = end
+        tag, value = _varint(data, begin)
+        form, length = _UNKNOWN_FORMS[tag & 7]
+        if form == _BYTES:
+            length, value = _varint(data, value)
+        end = _varint(data, value)[1] if form == _INTEGER else value + length
+        yield tag >> 3, begin, value, end
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    """Return an integer of a strict message, and the position behind it."""
+    end = position
+    while data[end] > 0x7F:
+        end += 1
+    end += 1
     value = 0
-    for index, byte in enumerate(data[position : position + _VARINT_LENGTH]):
-        value |= (byte & 0x7F) << 7 * index
-        if byte < 0x80 and value < 2**64:
-            return value, position + index + 1
-    raise _refused(descriptor, "an integer of up to 64 bits", "another")
+    for byte in reversed(data[position:end]):
+        value = value << 7 | byte & 0x7F
+    return value, end
 
 
-def _refused(descriptor: _Descriptor, expected: str, got: object) -> MalformedData:
-    return MalformedData("protobuf", expected, got, descriptor.name)
+def _named(plan: _Plan, tag: int) -> str:
+    # Strangers choose the numbers of unknown fields: reasons are counted one by one.
+    return f"{plan.name}.{plan.names.get(tag >> 3, 'unknown')}"
+
+
+def _overrun(name: str, position: int, data: bytes) -> NotStrict:
+    """Some readers take a value that ends behind its message, but none behind all bytes."""
+    return _refused(name, Deviation.BROKEN if position > len(data) else Deviation.OVERRUN)
+
+
+def _refused(name: str, deviation: Deviation) -> NotStrict:
+    error = NotStrict(name, "what all readers read alike", deviation)
+    error.deviation = deviation
+    return error

@@ -14,6 +14,7 @@ from chainkit.identity.state import AssociationState
 from chainkit.identity.text import SignedText
 from chainkit.identity.update import MAXIMUM_ACTIONS, MAXIMUM_UPDATE_LENGTH
 from chainkit.protocol.proto.identity_associations_pb2 import Signature
+from chainkit.protocol.strict import MOST_FIELDS
 from support.identity import (
     AT_NS,
     Installation,
@@ -137,7 +138,7 @@ def test_judge__one_signature_for_all_actions__is_read_and_checked_once(
 
 
 @pytest.mark.conforms("I15")
-@pytest.mark.parametrize("field", [b"\x0a\x00", b"\x22\x00", b"\x10\x01"])
+@pytest.mark.parametrize("field", [b"\x0a\x00", b"\x10\x01"])
 def test_judge__longest_update_of_the_shortest_fields__is_refused_before_it_is_walked(
     field: bytes,
 ) -> None:
@@ -148,6 +149,16 @@ def test_judge__longest_update_of_the_shortest_fields__is_refused_before_it_is_w
             judge(None, INBOX, data)
 
     assert lines_run(judged) < 1000
+
+
+def test_judge__update_of_nothing_but_unknown_fields__is_refused_at_the_bound() -> None:
+    data = b"\x0a\x00" + b"\x22\x00" * (MAXIMUM_UPDATE_LENGTH // 2 - 1)
+
+    def judged() -> None:
+        with pytest.raises(RefusedUpdate, match=f"more than {MOST_FIELDS} repeated"):
+            judge(None, INBOX, data)
+
+    assert lines_run(judged) < 20 * MOST_FIELDS
 
 
 @pytest.mark.conforms("I15")

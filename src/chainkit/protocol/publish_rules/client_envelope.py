@@ -11,14 +11,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from chainkit.errors import MalformedMls
 from chainkit.protocol.mls.key_package import KeyPackage, parse_key_package
 from chainkit.protocol.mls.message import ContentType, MessageHeader, parse_message_header
 from chainkit.protocol.payer_envelope import MAXIMUM_CLIENT_ENVELOPE_LENGTH
 from chainkit.protocol.proto import envelopes_pb2
-from chainkit.protocol.publish_rules.refusal import RefusalReason, refused, refused_because
+from chainkit.protocol.publish_rules.refusal import (
+    RefusalReason,
+    refused,
+    refused_as_unread,
+    refused_because,
+)
+from chainkit.protocol.strict import NotStrict, check_strict
 from chainkit.types import HASH_LENGTH, Cursor, TopicKind
 
 
@@ -68,8 +72,9 @@ _IDENTIFIER_LENGTH: Final = HASH_LENGTH
 def parse_client_envelope(data: bytes) -> ParsedClientEnvelope:
     """Take a ClientEnvelope apart and check its topic and payload (XIP-49 §3.3.2, §3.3.4).
 
-    Raises PublishRefused with NOT_A_CLIENT_ENVELOPE, WRONG_TOPIC or INVALID_PAYLOAD. Signatures
-    and lifetime of a key package are not checked here, nor an identity update's signatures.
+    Raises PublishRefused with NOT_A_CLIENT_ENVELOPE, NOT_STRICT, WRONG_TOPIC or INVALID_PAYLOAD.
+    Signatures and lifetime of a key package are not checked here, nor an identity update's
+    signatures.
     """
     envelope = _envelope(data)
     kind = _kind(envelope)
@@ -101,9 +106,10 @@ def _envelope(data: bytes) -> envelopes_pb2.ClientEnvelope:
         expected = f"at most {MAXIMUM_CLIENT_ENVELOPE_LENGTH} bytes"
         raise refused(reason, "client envelope", expected, f"{len(data)} bytes")
     try:
-        envelope = envelopes_pb2.ClientEnvelope.FromString(data)
-    except DecodeError as error:
-        raise refused(reason, "client envelope", "a ClientEnvelope", error) from error
+        check_strict(data, envelopes_pb2.ClientEnvelope)
+    except NotStrict as error:
+        raise refused_as_unread(reason, error) from error
+    envelope = envelopes_pb2.ClientEnvelope.FromString(data)
     if not envelope.HasField("aad"):
         raise refused(reason, "client envelope", "an aad", "none")
     return envelope

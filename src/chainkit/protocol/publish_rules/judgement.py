@@ -23,8 +23,10 @@ from chainkit.protocol.publish_rules.refusal import (
     PublishRefused,
     RefusalReason,
     refused,
+    refused_as_unread,
     refused_because,
 )
+from chainkit.protocol.strict import NotStrict
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
 
 MAXIMUM_RETENTION_DAYS: Final = 365
@@ -81,6 +83,8 @@ def read_publish(payer_envelope: bytes) -> PublishRequest:
     """
     try:
         payer = parse_payer_envelope(payer_envelope)
+    except NotStrict as error:
+        raise refused_as_unread(RefusalReason.NOT_A_PAYER_ENVELOPE, error) from error
     except MalformedEnvelope as error:
         raise refused_because(RefusalReason.NOT_A_PAYER_ENVELOPE, error) from error
     try:

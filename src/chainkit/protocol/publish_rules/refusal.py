@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from chainkit.errors import ChainkitError, MalformedData
+from chainkit.protocol.strict import Deviation, NotStrict
 from chainkit.types import Cursor
 
 
@@ -16,6 +17,8 @@ class RefusalReason(StrEnum):
     INVALID_RETENTION = "retention is out of bounds"
     TOO_LARGE = "an envelope in a frame has to fit into 4 MiB"
     NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
+    NOT_STRICT = "readers differ on these bytes"
+    """Our own rule (ADR 51): XIP-49 does not say in which form a message is written."""
     WRONG_TOPIC = "topic does not match the payload"
     INVALID_PAYLOAD = "payload breaks the rules of its kind"
     NO_TARGET = "no target originator"
@@ -47,6 +50,12 @@ def refused(
     error.reason = reason
     error.cursor = cursor
     return error
+
+
+def refused_as_unread(reason: RefusalReason, error: NotStrict) -> PublishRefused:
+    """Return a refusal of bytes that no reader reads, for a reason, or that readers differ on."""
+    is_unread = error.deviation is Deviation.BROKEN
+    return refused_because(reason if is_unread else RefusalReason.NOT_STRICT, error)
 
 
 def refused_because(reason: RefusalReason, error: MalformedData) -> PublishRefused:

@@ -184,7 +184,7 @@ def test_parse__welcome_pointer_of_the_topic_s_installation__is_taken() -> None:
 @pytest.mark.parametrize(
     ("client_envelope", "message"),
     [
-        (b"\x0a", "client envelope: expected a ClientEnvelope, got "),
+        (b"\x0a", "ClientEnvelope: expected what all readers read alike, got bytes that are no"),
         (b"", "client envelope: expected an aad, got none"),
         (
             bytes(MAXIMUM_CLIENT_ENVELOPE_LENGTH + 1),

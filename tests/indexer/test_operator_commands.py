@@ -58,7 +58,7 @@ def test_inspect__reorg_and_strangers_bytes__are_told_in_text_and_json(
     node: Node, local_chain: LocalChain, tmp_path: Path
 ) -> None:
     publish(local_chain, 1)
-    local_chain.publish_message(GROUP, b"\x1b[2J not one")
+    local_chain.publish_message(GROUP, b"\x0a\x1b[2J not one")
     publish(local_chain, 1, start=1)
     node.catch_up()
     local_chain.reorg(1, [])
@@ -82,12 +82,12 @@ def test_inspect__reorg_and_strangers_bytes__are_told_in_text_and_json(
     assert max(map(len, text.splitlines())) <= 100
     assert "\\x1b[2J not one" in listed.out
     assert "\x1b" not in listed.out + shown.out
-    assert payload.read_bytes() == b"\x1b[2J not one"
+    assert payload.read_bytes() == b"\x0a\x1b[2J not one"
     content = run_here("index", "quarantine", "list", *database, "--json").content
     assert [each["sequence_id"] for each in content["quarantined"]] == [2]
     assert content["more"] is False
     content = run_here("index", "quarantine", "show", 2, *database, "--json").content
-    assert content["quarantined"]["payload"] == "0x" + b"\x1b[2J not one".hex()
+    assert content["quarantined"]["payload"] == "0x" + b"\x0a\x1b[2J not one".hex()
     assert run_here("index", "history", 99, *database).code == 1
     assert run_here("index", "quarantine", "show", 1, *database).code == 1
 

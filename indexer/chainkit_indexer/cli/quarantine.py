@@ -37,7 +37,7 @@ def quarantine_group() -> None:
 
 @quarantine_group.command("list")
 @database_option
-@click.option("--reason", help="Only those with exactly this reason.")
+@click.option("--reason", help="Only those whose reason begins like this.")
 @click.option("--from-block", type=click.IntRange(min=0), default=0, help="Only from here on.")
 @click.option(
     "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Most to list."

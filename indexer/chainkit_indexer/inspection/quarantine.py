@@ -36,7 +36,7 @@ def list_quarantine(
     table = schema.quarantine
     query = _query().where(table.c.block_number >= from_block).limit(limit)
     if reason is not None:
-        query = query.where(table.c.reason == reason)
+        query = query.where(table.c.reason.startswith(reason, autoescape=True))
     with store.reading() as connection:
         ordered = query.order_by(*table.primary_key.columns)
         return [Quarantined(**row) for row in connection.execute(ordered).mappings()]

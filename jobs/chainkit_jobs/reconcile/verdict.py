@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Final
 
+from chainkit.protocol.envelope import breaks_the_xip
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.coverage import COUNTS, summed
@@ -85,7 +86,8 @@ class Verdict:
     @property
     def is_quarantined(self) -> bool:
         """Whether nobody may serve it."""
-        return self.chain is not None and self.chain["quarantine_reason"] is not None
+        reason = None if self.chain is None else self.chain["quarantine_reason"]
+        return reason is not None and breaks_the_xip(reason)
 
     @property
     def is_matched(self) -> bool:

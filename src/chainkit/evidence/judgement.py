@@ -54,6 +54,7 @@ from chainkit.protocol.chain_time import block_timestamp, is_of_block
 from chainkit.protocol.envelope import (
     QuarantineReason,
     ServedEnvelope,
+    breaks_the_xip,
     parse_originator_envelope,
     quarantine_reason,
     recover_node_key,
@@ -219,14 +220,14 @@ def _same_payload(served: ServedEnvelope, event: PayloadEvent) -> bool:
     """
     return (
         served.client_envelope == event.payload
-        and quarantine_reason(event) is not QuarantineReason.WRONG_TOPIC
+        and quarantine_reason(event) != QuarantineReason.WRONG_TOPIC
     )
 
 
 def _refutation(event: PayloadEvent) -> str:
     reason = "what the node signed is byte for byte what the chain demands"
     invalid = quarantine_reason(event)
-    if invalid is None:
+    if invalid is None or not breaks_the_xip(invalid):
         return reason
     return f"{reason}; that it was served at all ({invalid}) is another misbehavior (type 7)"
 

@@ -11,7 +11,7 @@ from typing import Final
 from chainkit.errors import MalformedData
 from chainkit.evidence.findings import BundledFinding
 from chainkit.evidence.verdict import EnvelopeVerdict
-from chainkit.protocol.envelope import ServedEnvelope, quarantine_reason
+from chainkit.protocol.envelope import ServedEnvelope, breaks_the_xip, quarantine_reason
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, PayloadEvent
 
 ALTERED: Final = "ENVELOPE_ALTERED"
@@ -63,7 +63,11 @@ def codes_that_follow(
         codes.append(INVENTED)
     elif log is not None and judged.signed_digest != expected_digest:
         codes.append(ALTERED)
-    elif log is not None and quarantine_reason(log) is not None:
+    elif (
+        log is not None
+        and (reason := quarantine_reason(log)) is not None
+        and breaks_the_xip(reason)
+    ):
         codes.append(QUARANTINED_SERVED)
     if judged.is_signed is False:
         codes.append(SIGNATURE_INVALID)

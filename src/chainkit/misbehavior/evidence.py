@@ -151,7 +151,7 @@ def _judge_causal(report: Report, received: Sequence[ReceivedEnvelope], now_ns: 
 
 def _judge_payload(report: Report, received: Sequence[ReceivedEnvelope], now_ns: int) -> Judgement:
     for each in received:
-        if each.originator_id == report.node_id and each.fault is not None:
+        if each.originator_id == report.node_id and each.is_offence:
             return _proved(report, f"{each.sequence_id}: {each.fault}", each.digest)
     return _refuted(report, "its payload keeps the rules")
 

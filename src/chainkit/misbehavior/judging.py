@@ -209,7 +209,7 @@ class _Judge:
         if received.originator_ns > self._now_ns + _AHEAD_NS:
             before = self._neighbor(received.sequence_id, is_before=True)
             self._accuse(received, Misbehavior.OUT_OF_ORDER, *_evidence(before))
-        if received.fault is not None:
+        if received.is_offence:
             self._accuse(received, Misbehavior.INVALID_PAYLOAD)
         if depends_on_itself(received):
             self._accuse(received, Misbehavior.CAUSAL_ORDERING)

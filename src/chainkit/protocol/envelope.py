@@ -18,6 +18,7 @@ from chainkit.protocol import wire
 from chainkit.protocol.chain_time import originator_ns
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.served_topic import is_named
+from chainkit.protocol.strict import Deviation, NotStrict, check_strict
 from chainkit.signatures import (
     BLOCKCHAIN_LABEL,
     SIGNATURE_LENGTH,
@@ -42,6 +43,8 @@ class QuarantineReason(StrEnum):
     """Why a posted payload is kept and counted, but never served."""
 
     NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
+    NOT_STRICT = "readers differ on these bytes"
+    """Begins a reason that names the field and the deviation."""
     NO_AAD = "no aad"
     WRONG_ORIGINATOR = "target originator is not 0"
     ANOTHER_ORIGINATOR = "target originator is not the contract's"
@@ -71,17 +74,17 @@ class ServedEnvelope:
     """65 bytes, R ‖ S ‖ V."""
 
 
-def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
+def quarantine_reason(event: PayloadEvent) -> str | None:
     """Return why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
 
-    Anyone may post any bytes. A payload may be served if it is a ClientEnvelope that names
-    the originator and the topic it was posted to, and whose payload is of that topic's kind. A
-    group's topic may leave out the padding of its id (ADR 24).
+    The reason is a QuarantineReason, or begins with its NOT_STRICT. Anyone may post any bytes. A
+    payload may be served if all readers read it alike (ADR 51), if it is a ClientEnvelope that
+    names the originator and the topic it was posted to, and if its payload is of that topic's kind.
+    A group's topic may leave out the padding of its id (ADR 24).
     """
-    try:
-        envelope = envelopes_pb2.ClientEnvelope.FromString(event.payload)
-    except DecodeError:
-        return QuarantineReason.NOT_A_CLIENT_ENVELOPE
+    if (reason := unread_reason(event.payload)) is not None:
+        return reason
+    envelope = envelopes_pb2.ClientEnvelope.FromString(event.payload)
     if not envelope.HasField("aad"):
         return QuarantineReason.NO_AAD
     aad = envelope.aad
@@ -98,6 +101,25 @@ def quarantine_reason(event: PayloadEvent) -> QuarantineReason | None:
     return None
 
 
+def unread_reason(payload: bytes) -> str | None:
+    """Return why a payload cannot be read as a ClientEnvelope, as ``quarantine_reason`` does."""
+    try:
+        check_strict(payload, envelopes_pb2.ClientEnvelope)
+    except NotStrict as error:
+        if error.deviation is Deviation.BROKEN:
+            return QuarantineReason.NOT_A_CLIENT_ENVELOPE
+        return f"{QuarantineReason.NOT_STRICT}: {error.subject} has {error.deviation}"
+    return None
+
+
+def breaks_the_xip(reason: str) -> bool:
+    """Tell whether a node that serves a payload in spite of a reason breaks a rule of XIP-49.
+
+    That readers differ is a rule of our own: a node of another make may serve such a payload.
+    """
+    return not reason.startswith(QuarantineReason.NOT_STRICT)
+
+
 def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[bool]:
     """Tell of many payloads of originator 0 whether ``quarantine_reason`` has nothing against them.
 
@@ -109,11 +131,10 @@ def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[boo
     parse, payload_field = envelope.ParseFromString, envelope.WhichOneof
     found = []
     for payload, topic in zip(payloads, topics, strict=True):
-        try:
-            parse(payload)
-        except DecodeError:
+        if unread_reason(payload) is not None:
             found.append(False)
             continue
+        parse(payload)
         # Where there is no aad, its topic is empty, and no topic is.
         aad = envelope.aad
         found.append(

@@ -9,12 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from chainkit.errors import MalformedEnvelope
 from chainkit.protocol import wire
 from chainkit.protocol.payer_envelope import MAXIMUM_PAYER_ENVELOPE_LENGTH
 from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.strict import check_strict
 from chainkit.signatures import (
     ORIGINATOR_LABEL,
     SigningKey,
@@ -105,19 +104,18 @@ def sign_originated(unsigned: bytes, key: SigningKey) -> bytes:
 def parse_originated(data: bytes) -> ParsedOriginatedEnvelope:
     """Take an OriginatorEnvelope apart that a node signed as its originator.
 
-    Raises MalformedEnvelope where it does not parse, is too large, or carries another proof. The
-    signature is not checked here, nor what the node states.
+    Raises MalformedEnvelope where it is too large, or carries another proof, and NotStrict where
+    readers differ on it. The signature is not checked here, nor what the node states.
     """
     if len(data) > MAXIMUM_ORIGINATOR_ENVELOPE_LENGTH:
         expected = f"at most {MAXIMUM_ORIGINATOR_ENVELOPE_LENGTH} bytes"
         raise MalformedEnvelope("envelope", expected, f"{len(data)} bytes")
-    signed = envelopes_pb2.OriginatorEnvelope()
-    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
-    try:
-        signed.ParseFromString(data)
-        unsigned.ParseFromString(signed.unsigned_originator_envelope)
-    except DecodeError as error:
-        raise MalformedEnvelope("envelope", "an OriginatorEnvelope", error) from error
+    check_strict(data, envelopes_pb2.OriginatorEnvelope)
+    signed = envelopes_pb2.OriginatorEnvelope.FromString(data)
+    check_strict(signed.unsigned_originator_envelope, envelopes_pb2.UnsignedOriginatorEnvelope)
+    unsigned = envelopes_pb2.UnsignedOriginatorEnvelope.FromString(
+        signed.unsigned_originator_envelope
+    )
     subject = (
         f"envelope {unsigned.originator_sequence_id} of originator {unsigned.originator_node_id}"
     )

@@ -62,6 +62,9 @@ class ReceivedEnvelope:
     """32 bytes: what the originator signed. Another digest is another envelope."""
     fault: str | None
     """The rule of a publish that the payload breaks (XIP-49 §3.3.4), None where it keeps all."""
+    is_offence: bool = False
+    """Whether the fault breaks a rule of XIP-49: a node of another make may take a payload that
+    readers differ on (ADR 51)."""
 
 
 def read_received(data: bytes, originator_id: int, signing_key: bytes) -> ReceivedEnvelope:
@@ -93,7 +96,8 @@ def read_received_publish(
     if (signer := recover_public_key(parsed.signature, digest)) != signing_key:
         got = f"0x{signer[1:9].hex()}…"
         raise InvalidSignature(subject, f"the signature of node {originator_id}", got)
-    publish, fault = _judged(parsed)
+    publish, refusal = _judged(parsed)
+    fault = None if refusal is None else f"{refusal.reason}: {refusal}"
     received = ReceivedEnvelope(
         originator_id=originator_id,
         sequence_id=stated.sequence_id,
@@ -104,6 +108,7 @@ def read_received_publish(
         envelope=in_one_form(parsed),
         digest=digest,
         fault=fault,
+        is_offence=refusal is not None and refusal.reason is not RefusalReason.NOT_STRICT,
     )
     return received, publish
 
@@ -127,7 +132,9 @@ def depends_on_itself(received: ReceivedEnvelope) -> bool:
     return received.depends_on.get(received.originator_id, 0) >= received.sequence_id
 
 
-def _judged(parsed: ParsedOriginatedEnvelope) -> tuple[PublishRequest | None, str | None]:
+def _judged(
+    parsed: ParsedOriginatedEnvelope,
+) -> tuple[PublishRequest | None, PublishRefused | None]:
     publish = None
     try:
         publish = read_publish(parsed.envelope.payer_envelope)
@@ -136,7 +143,7 @@ def _judged(parsed: ParsedOriginatedEnvelope) -> tuple[PublishRequest | None, st
         _check_key_package(publish, parsed.envelope.originator_ns)
         _check_expiry(parsed)
     except PublishRefused as error:
-        return publish, f"{error.reason}: {error}"
+        return publish, error
     return publish, None
 
 

@@ -54,7 +54,7 @@ def _to_a_short_group_id() -> list[bytes]:
     parts = envelopes_pb2.ClientEnvelope.FromString(usual)
     aad = envelopes_pb2.ClientEnvelope(aad=parts.aad).SerializeToString()
     parts.ClearField("aad")
-    longer = envelopes_pb2.ClientEnvelope()
+    longer = envelopes_pb2.ClientEnvelope.FromString(usual)
     longer.aad.target_topic = TopicKind.GROUP_MESSAGE.topic(SHORT + b"\0")
     elsewhere = envelopes_pb2.ClientEnvelope.FromString(usual)
     elsewhere.aad.target_originator = 7
@@ -63,7 +63,7 @@ def _to_a_short_group_id() -> list[bytes]:
         seen.SerializeToString(),
         parts.SerializeToString() + aad,
         commit(PADDED, seed=24),
-        usual + longer.SerializeToString(),
+        longer.SerializeToString(),
         elsewhere.SerializeToString(),
     ]
 

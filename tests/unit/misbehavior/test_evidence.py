@@ -23,6 +23,8 @@ CHAIN = Misbehavior.BLOCKCHAIN_INCONSISTENCY
 SAFETY = [each for each in Misbehavior if not each.is_liveness]
 
 ONE, TWO, THREE = (signed(ACCUSED, number) for number in (1, 2, 3))
+TWICE = publishes.paid(publishes.group_message(target=ACCUSED) + b"\x0a\0", ACCUSED)
+READ_DIFFERENTLY = signed(ACCUSED, 1, payer_envelope=TWICE)
 OTHER_TWO = signed(ACCUSED, 2, seen={OTHER: 1})
 EARLIER_TWO = signed(ACCUSED, 2, NOW_NS - 1)
 SELF_DEPENDENT = signed(ACCUSED, 5, seen={ACCUSED: 5})
@@ -76,10 +78,12 @@ REFUTED = [
     (CAUSAL, (ONE,), "it depends on nothing"),
     (CAUSAL, (CYCLE[0], signed(OTHER, 9)), "no cycle: 9 of originator 200 does not depend"),
     (PAYLOAD, (ONE,), "its payload keeps the rules"),
+    (PAYLOAD, (READ_DIFFERENTLY,), "its payload keeps the rules"),
     *((each, (signed(OTHER, 1),), "node 100 signed none") for each in (ORDER, PAYLOAD)),
     *((each, (signed(ACCUSED, 1, key=key_of(OTHER)),), "signature of node 100") for each in SAFETY
       if each is not CHAIN),
-    *((each, (b"\xff",), "envelope") for each in SAFETY),
+    *((each, (b"\xff",), "no message") for each in SAFETY if each is not CHAIN),
+    (CHAIN, (b"\xff",), "an OriginatorEnvelope"),
     *((each, (OF_CHAIN, OF_CHAIN_BY_OTHER), "node 100 did not sign it") for each in SAFETY),
     *((each, (), "expected 1 to 16 envelopes") for each in SAFETY),
     *((each, (ONE,) * (MOST_ENVELOPES + 1), "expected 1 to 16 envelopes") for each in SAFETY),

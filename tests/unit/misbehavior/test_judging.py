@@ -191,6 +191,17 @@ def test_judge__a_payload_that_breaks_a_rule__is_stored_without_a_topic_and_prov
     assert judged.new[-1].topic == b""
 
 
+def test_judge__a_payload_that_readers_differ_on__is_stored_and_accuses_nobody() -> None:
+    log = MemoryLog()
+    twice = publishes.paid(publishes.group_message() + b"\x0a\0")
+
+    judged = taken(log, [*LOG[:3], NODE.signed(4, 4, twice)])
+
+    assert judged.offences == []
+    assert judged.new[-1].topic == b""
+    assert "readers differ on these bytes: ClientEnvelope.aad" in (judged.new[-1].fault or "")
+
+
 @pytest.mark.conforms("N48")
 def test_judge__an_envelope_that_depends_on_itself__is_proved() -> None:
     judged = taken(MemoryLog(), [*LOG[:3], NODE.signed(4, 4, seen={100: 4})])

@@ -276,7 +276,7 @@ def test_quarantine__payload_of_a_vector__gives_its_reason(case: dict[str, Any])
 
 
 def test_list_quarantine_reasons__all__are_met_by_a_vector() -> None:
-    met = {case["reason"] for case in PAYLOADS}
+    met = {case["reason"] and case["reason"].split(":")[0] for case in PAYLOADS}
 
     # The vectors are XIP-49's, where the blockchain is originator 0.
     assert met == {None, *QuarantineReason} - {QuarantineReason.ANOTHER_ORIGINATOR}
@@ -340,7 +340,7 @@ def test_quarantine__arbitrary_bytes__never_raises(
 
     reason = quarantine_reason(event._replace(payload=payload))
 
-    assert reason is None or reason in QuarantineReason
+    assert reason is None or reason.split(":")[0] in [*QuarantineReason]
 
 
 @given(st.binary(min_size=32, max_size=32).filter(lambda group_id: group_id != GROUP_ID))

@@ -1,4 +1,4 @@
-"""Which payloads of a batch may be served: those of the usual form are parsed all at once."""
+"""Which payloads of a batch may be served: topics of the usual form are compared all at once."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-from google.protobuf.message import DecodeError
 
 from chainkit.protocol import envelope
-from chainkit.protocol.proto import envelopes_pb2
 from chainkit.types import TopicKind
 from chainkit_jobs.reconcile.screening.expected_bytes import (
     Bytes2D,
@@ -40,23 +38,12 @@ def are_servable(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
     for length in _TOPIC_LENGTHS:
         is_usual |= _is_usual(payloads, topics, length)
     servable = is_usual.copy()
-    # Fields that end where their payload ends parse one after the other just as each by itself.
-    if is_usual.any() and not _parses(payloads.filter(pa.array(is_usual))):
-        is_usual[:] = False
+    usual = pieces(payloads.filter(pa.array(is_usual)))
+    servable[is_usual] = [envelope.unread_reason(each) is None for each in usual]
     others = payloads.filter(pa.array(~is_usual))
     each_topic = (topic.tobytes() for topic in topics[~is_usual])
     servable[~is_usual] = envelope.are_servable(pieces(others), each_topic)
     return servable
-
-
-def _parses(payloads: pa.BinaryArray) -> bool:
-    ends = offsets(payloads)
-    whole = payloads.buffers()[2].slice(int(ends[0]), int(ends[-1] - ends[0])).to_pybytes()
-    try:
-        envelopes_pb2.ClientEnvelope().ParseFromString(whole)
-    except DecodeError:
-        return False
-    return True
 
 
 def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D, topic_length: int) -> Flags:

@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Sequence
 from typing import Final, Self
 
-from chainkit.errors import ChainkitError, StoreError
+from chainkit.errors import ChainkitError, MalformedData, ReorgTooDeep, StoreError
 from chainkit.identity.actions import AddAssociation, CreateInbox
 from chainkit.identity.identifiers import derive_inbox_id
 from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
@@ -64,6 +64,8 @@ REGISTER_SECONDS: Final = 60.0
 """How long nodes may take to serve the update that makes or changes an inbox."""
 
 _PAUSE_SECONDS: Final = 0.25
+_OF_ONE_GROUP: Final = (EngineFailed, MalformedData, ReorgTooDeep)
+"""Failures of what a group holds: all other groups are synced before one is raised."""
 
 
 class NotRegistered(ChainkitError):
@@ -224,14 +226,17 @@ class Messenger:
         """Read new envelopes, and do waiting work; return the outcome of each group, by group id.
 
         Raises NodesSilent, ChainError, EngineFailed, StoreError and the like: the next call
-        continues.
+        continues. The failure of one group is raised once all other groups are done.
         """
         await self._session.refresh()
-        failure = await self._take_welcomes()
+        failure: ChainkitError | None = await self._take_welcomes()
         rounds = {}
         for group in self.groups():
             if group.membership is not MembershipState.REJECTED:
-                rounds[group.id] = await self.sync_group(group.id)
+                try:
+                    rounds[group.id] = await self.sync_group(group.id)
+                except _OF_ONE_GROUP as error:
+                    failure = failure or error
         if failure is not None:
             raise failure
         return rounds

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +15,9 @@ from chainkit.contracts.deployment import read_deployment_record
 from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
 from chainkit_client.intents.arguments import AddMembers
+from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.messenger import Messenger
+from chainkit_client.mls.engine import Encrypted, EngineFailed
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network import group_network
 from chainkit_client.network.chain import Chain
@@ -125,6 +128,41 @@ def test_messenger__two_people__talk_in_a_group(stage: Stage) -> None:
         assert ann.breaches() == ben.breaches() == []
 
     stage.play(play)
+
+
+class Failing:
+    """The engine, but it ends at one text."""
+
+    def __init__(self, engine: NodeEngine) -> None:
+        self._engine = engine
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def encrypt(self, state: bytes, plaintext: bytes, authenticated_data: bytes) -> Encrypted:
+        if b"poison" in plaintext:
+            raise EngineFailed("engine", "an answer", "none")
+        return self._engine.encrypt(state, plaintext, authenticated_data)
+
+
+def test_messenger__one_group_fails_each_time__the_others_go_on(
+    settings: Settings, network: Network, engine: NodeEngine, tmp_path: Path
+) -> None:
+    async def play(people: People) -> None:
+        ann, _ = await people.register("ann")
+        _, ben_address = await people.register("ben")
+        failing, other = [await ann.create_group([ben_address]) for _ in range(2)]
+        await ann.settle()
+        ann.send(failing, "poison")
+        ann.send(other, "hello")
+
+        while any(each.state in UNFINISHED for each in ann.intents(other)):
+            with pytest.raises(EngineFailed):
+                await ann.sync()
+
+        assert texts(ann, other) == ["hello"]
+
+    Stage(settings, network, cast(NodeEngine, Failing(engine)), tmp_path).play(play)
 
 
 def test_messenger__three_people_come_and_go__all_agree(stage: Stage) -> None:

@@ -61,7 +61,7 @@ def read_publish_answer(
         raise MalformedAnswer(subject, "an envelope of its own", f"{received.originator_id}'s")
     if envelope is None:
         assert received is not None
-        invalid = Misbehavior.INVALID_PAYLOAD
+        invalid = Misbehavior.INVALID_PAYLOAD if received.is_offence else None
         breach = Breach(server_id, invalid, received.fault or "", (received.envelope,))
         return PublishAnswer(None, (breach,))
     if envelope.client.client_envelope != published.client_envelope:

@@ -9,17 +9,18 @@ from typing import Final
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.protocol.authenticated_data import AadBinding, aad_binding
+from chainkit.protocol.authenticated_data import AAD_FIELD, AadBinding, aad_binding
 from chainkit.protocol.envelope import (
     ServedEnvelope,
     blockchain_proof_digest,
+    breaks_the_xip,
     parse_originator_envelope,
     quarantine_reason,
     recover_node_key,
     stated_place,
+    unread_reason,
 )
 from chainkit.protocol.mls.message import ContentType
-from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.publish_rules.client_envelope import (
     ParsedClientEnvelope,
     parse_client_envelope,
@@ -27,6 +28,7 @@ from chainkit.protocol.publish_rules.client_envelope import (
 from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received_publish
 from chainkit.protocol.served_topic import PADDING, named_topic
+from chainkit.protocol.strict import without_field
 from chainkit.signatures import keccak256
 from chainkit.types import HASH_LENGTH, PayloadEvent, Place, TopicKind
 from chainkit_client.breach import Breach
@@ -107,9 +109,7 @@ class VerifiedEnvelope:
     @property
     def payload_hash(self) -> bytes:
         """32 bytes, the same for copies that were published to several originators (§3.3.6)."""
-        envelope = envelopes_pb2.ClientEnvelope.FromString(self.client.client_envelope)
-        envelope.ClearField("aad")
-        return keccak256(envelope.SerializeToString(deterministic=True))
+        return keccak256(without_field(self.client.client_envelope, AAD_FIELD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +200,10 @@ def _not_servable(served: ServedEnvelope) -> str | None:
     """Return why no honest node serves a payload as the chain's, None where a node may."""
     if served.sequence_id == 0:
         return "no payload has sequence id 0"
+    reason = unread_reason(served.client_envelope)
+    if reason is not None:
+        # Other implementations may serve what readers differ on: the payload is void, no more.
+        return reason if breaks_the_xip(reason) else None
     topic = named_topic(served.client_envelope)
     if topic[:1] not in _CHAIN_KINDS:
         return "it names no topic of the chain"

@@ -27,6 +27,7 @@ from chainkit_node.originating.publisher import as_refusal, read_for_originator
 from support import mls, publishes
 from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS, payload_hash_of
 from support.client.stories.ledger import Block, SeenChain, transaction_of
+from support.forms import differing
 
 if TYPE_CHECKING:
     from support.client.stories.story import Story
@@ -107,6 +108,14 @@ class SimulatedNode:
             self._store(group_topic(GROUP_ID), own, publishes.paid(own, self.node_id))
         client = publish.client
         return self._store(client.topic, client.client_envelope, payer_envelope)
+
+    def take_from_a_stranger(self) -> None:
+        """Take a payload as a node of another make may, in a form that readers differ on."""
+        forms = differing(publishes.group_message(mls.private_message(GROUP_ID, epoch=1)))
+        self.story.counts["of strangers"] += 1
+        client = forms[self.story.counts["of strangers"] % len(forms)]
+        self._store(group_topic(GROUP_ID), client, publishes.paid(client, self.node_id))
+        self.story.strange.add((self.node_id, len(self.log)))
 
     def _view(self, topic: bytes) -> NodeView:
         held = self._held()

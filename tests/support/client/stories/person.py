@@ -73,7 +73,8 @@ class CheckedGroups(Groups):
         story, applied = self._person.story, self._person.applied
         for payload in payloads:
             for place in story.seen_by_author.get(payload.payload_hash, ()):
-                is_known = applied & story.hashes_at(place) or story.is_signed_twice(place)
+                is_void = place in story.strange or story.is_signed_twice(place)
+                is_known = applied & story.hashes_at(place) or is_void
                 assert is_known or payload.warning, f"{payload.place} is applied before {place}"
             applied.add(payload.payload_hash)
         return super().apply(group_id, payloads)

@@ -74,6 +74,8 @@ class Story:
         """Places that the author of a payload had seen, by its hash."""
         self.ledger = Ledger(self.random)
         self._served: dict[tuple[int, int], list[bytes]] = {}
+        self.strange: set[tuple[int, int]] = set()
+        """Places of payloads that readers of protobuf differ on."""
         self.nodes: list[SimulatedNode] = []
         for node_id in NODE_IDS:
             self.nodes.append(SimulatedNode(self, node_id, SeenChain(self.ledger, ())))
@@ -258,6 +260,8 @@ class Story:
             node.chain.lag = self.random.randint(0, 2)
         elif chance < 0.58:
             person.chain.lag = self.random.randint(0, 2)
+        elif chance < 0.6:
+            node.take_from_a_stranger()
 
     def _act(self, person: Person) -> None:
         if not person.is_active:

@@ -12,8 +12,10 @@ from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.chain_status import ChainStatus
 from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.storage.evidence import read_envelope_at
-from support.client.served import NODE, PEER
+from support import mls, publishes
+from support.client.served import NODE, PEER, of_chain
 from support.client.sync_stage import Stage, commit, message, transaction_of
+from support.forms import differing
 
 
 def test_sync__messages_and_commits__are_applied_once_and_kept(stage: Stage) -> None:
@@ -26,6 +28,26 @@ def test_sync__messages_and_commits__are_applied_once_and_kept(stage: Stage) -> 
     assert [len(each.outcomes) for each in (first, later)] == [2, 0]
     with stage.store.reading() as connection:
         assert read_envelope_at(connection, (100, 2)) == NODE.signed(2, seen={0: 3})
+
+
+def test_sync__strangers_payloads_that_readers_differ_on__are_void_and_all_others_are_applied(
+    stage: Stage,
+) -> None:
+    """Nothing is raised, now or after a restart, and nobody is accused."""
+    words = mls.private_message(publishes.GROUP_ID, authenticated_data=b"")
+    hostile = differing(publishes.group_message(words, seen={0: 3}))
+    stage.session.mine(3, 1)
+    last = len(hostile) + 2
+    for number, client in enumerate(hostile, 2):
+        stage.session.one.hold(NODE.signed(number, number, publishes.paid(client)))
+        stage.session.other.hold(of_chain(number + 2, number, client, PEER))
+    stage.session.one.hold(message(NODE, last, {0: 3, 100: last - 1}))
+
+    stage.round()
+    asyncio.run(stage.again().sync())
+
+    assert len(hostile) > 5
+    assert stage.groups.applied == [(0, 3), (100, last)] * 2
 
 
 def test_sync__begun_again__goes_on_with_what_is_kept_and_what_waits(stage: Stage) -> None:

@@ -27,7 +27,7 @@ H message history, I identity updates.
 
 Where a demand says that a payload is valid, its bytes are read alike by upb (protobuf of Python
 7.36), Go 1.36, prost 0.14 and protobuf-es 2.17. Bytes that these readers differ on are refused on
-publish, in quarantine from the chain, and void for clients (ADR 51).
+publish, in quarantine from the chain, and void for clients (ADR 54).
 
 """
 

@@ -78,7 +78,7 @@ def quarantine_reason(event: PayloadEvent) -> str | None:
     """Return why a posted payload must not be served, or None if it may (XIP-49 §3.3.2, §3.3.4).
 
     The reason is a QuarantineReason, or begins with its NOT_STRICT. Anyone may post any bytes. A
-    payload may be served if all readers read it alike (ADR 51), if it is a ClientEnvelope that
+    payload may be served if all readers read it alike (ADR 54), if it is a ClientEnvelope that
     names the originator and the topic it was posted to, and if its payload is of that topic's kind.
     A group's topic may leave out the padding of its id (ADR 24).
     """

@@ -64,7 +64,7 @@ class ReceivedEnvelope:
     """The rule of a publish that the payload breaks (XIP-49 §3.3.4), None where it keeps all."""
     is_offence: bool = False
     """Whether the fault breaks a rule of XIP-49: a node of another make may take a payload that
-    readers differ on (ADR 51)."""
+    readers differ on (ADR 54)."""
 
 
 def read_received(data: bytes, originator_id: int, signing_key: bytes) -> ReceivedEnvelope:

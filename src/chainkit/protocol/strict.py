@@ -1,4 +1,4 @@
-"""Judges whether all readers of protobuf read the same in the bytes of a message (ADR 51).
+"""Judges whether all readers of protobuf read the same in the bytes of a message (ADR 54).
 
 Libraries differ in what they do with a field of another wire type (one skips the field, another
 refuses the message), with an unknown field in a map's entry (one leaves the entry out of the map),

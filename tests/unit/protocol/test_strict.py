@@ -1,4 +1,4 @@
-"""Bytes that all readers of protobuf read alike, and each way in which they differ (ADR 51)."""
+"""Bytes that all readers of protobuf read alike, and each way in which they differ (ADR 54)."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ class RefusalReason(StrEnum):
     TOO_LARGE = "an envelope in a frame has to fit into 4 MiB"
     NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
     NOT_STRICT = "readers differ on these bytes"
-    """Our own rule (ADR 51): XIP-49 does not say in which form a message is written."""
+    """Our own rule (ADR 54): XIP-49 does not say in which form a message is written."""
     WRONG_TOPIC = "topic does not match the payload"
     INVALID_PAYLOAD = "payload breaks the rules of its kind"
     NO_TARGET = "no target originator"

@@ -72,7 +72,7 @@ UNREADABLE = served(None, transaction_hash=None, unreadable="no envelope")
         ([held(block=21)], [], []),
         ([held(reason="not one")], [], []),
         ([held(reason="not one")], [served()], ["QUARANTINED_SERVED"]),
-        # A rule of our own, which nodes of another make do not know (ADR 51).
+        # A rule of our own, which nodes of another make do not know (ADR 54).
         ([held(reason="readers differ on these bytes: X.y has a group")], [served()], []),
         ([held(reason="readers differ on these bytes: X.y has a group")], [], []),
         (

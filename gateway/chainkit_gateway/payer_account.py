@@ -43,6 +43,7 @@ from chainkit.signatures import keccak256
 from chainkit.text.ether import MAX_COST
 from chainkit.types import Receipt
 from chainkit_gateway.journal import Journal
+from chainkit_gateway.nonces import next_nonce
 from chainkit_gateway.routing import route
 from chainkit_gateway.transactions import Call, call_of, fields_of, raised, settlement_of
 from chainkit_gateway.types import Publication, Sent
@@ -60,10 +61,14 @@ _MOST_SETTLED: Final = 100
 
 
 class Pool(Protocol):
-    """Chooses an endpoint."""
+    """Chooses endpoints."""
 
     def choose(self) -> Endpoint:
         """Return the endpoint to ask now."""
+        ...
+
+    def others(self, endpoint: Endpoint) -> Sequence[Endpoint]:
+        """Return the endpoints of other hosts than this one's that may be asked now."""
         ...
 
 
@@ -201,7 +206,9 @@ class PayerAccount:
         return route(payload, "" if begun is None else begun.client)
 
     def _sent_anew(self, endpoint: Endpoint, publication: Publication, call: Call) -> int:
-        fields = self._drafted(endpoint, call)
+        others, own = self._pool.others(endpoint), self._journal.next_nonce()
+        nonce = next_nonce(endpoint, others, self._signer.address, own)
+        fields = self._drafted(endpoint, call, nonce)
         self._permit(publication, fields["gas"] * fields["maxFeePerGas"])
         sent = self._signed(publication.digest, fields)
         self._journal.add_transaction(publication, sent)
@@ -237,8 +244,9 @@ class PayerAccount:
         log_event(LogEvent("nonce_filled", text, level=logging.WARNING))
         own = bytes.fromhex(self._signer.address[2:])
         try:
-            fields = self._drafted(endpoint, Call(fields_of(first.raw)["chainId"], own, b""))
-            self._handed_over(endpoint, self._signer.sign_transaction(fields | {"nonce": nonce}))
+            call = Call(fields_of(first.raw)["chainId"], own, b"")
+            fields = self._drafted(endpoint, call, nonce)
+            self._handed_over(endpoint, self._signer.sign_transaction(fields))
         except (RefusedRequest, ConfigurationError) as error:
             text = f"nonce {nonce} is not filled: {error}"
             log_event(LogEvent("nonce_not_filled", text, level=logging.WARNING))
@@ -315,16 +323,15 @@ class PayerAccount:
             maximum_fee=fields["maxFeePerGas"],
         )
 
-    def _drafted(self, endpoint: Endpoint, call: Call) -> dict[str, Any]:
+    def _drafted(self, endpoint: Endpoint, call: Call, nonce: int) -> dict[str, Any]:
         block = endpoint.head().reference
         gas = with_margin(estimate_gas(endpoint, call.to, call.data, self._signer.address, block))
         tip, maximum = transaction_fees(endpoint)
         check_cost(gas * maximum, MAX_COST)
-        on_chain = endpoint.pending_transaction_count(self._signer.address)
         return {
             "type": 2,
             "chainId": call.chain_id,
-            "nonce": max(on_chain, self._journal.next_nonce()),
+            "nonce": nonce,
             "to": call.to,
             "value": 0,
             "data": call.data,

@@ -29,7 +29,7 @@ FINAL_BLOCKS = 8
 
 
 class FakeChain(Endpoint):
-    """An endpoint, and the pool that always chooses it."""
+    """An endpoint, and the pool that always chooses it, beside endpoints of other hosts."""
 
     def __init__(self) -> None:
         super().__init__(FakeProvider({}), "http://chain.test")
@@ -40,9 +40,15 @@ class FakeChain(Endpoint):
         self.tip, self.base_fee = GWEI, GWEI
         self.on_send: Callable[[bytes], None] = lambda _: None
         self.refusal: ChainError | None = None
+        self.claimed_nonce: int | None = None
+        """The count of transactions that the endpoint answers; None for the true one."""
+        self.hosts: list[Endpoint] = []
 
     def choose(self) -> Endpoint:
         return self
+
+    def others(self, endpoint: Endpoint) -> list[Endpoint]:
+        return self.hosts
 
     def mine(self, *hashes: bytes, succeeded: bool = True) -> None:
         """Mine these, or all that wait, into one block."""
@@ -78,6 +84,8 @@ class FakeChain(Endpoint):
         return sum(map(len, self.blocks if block is None else self.blocks[: block.number]))
 
     def pending_transaction_count(self, account: str) -> int:
+        if self.claimed_nonce is not None:
+            return self.claimed_nonce
         return self.transaction_count(account, None) + len(self.waiting)
 
     def balance(self, account: str, block: Any) -> int:

@@ -50,6 +50,8 @@ class World:
             self.publisher.publish(publication)
         self.is_mined_while_waiting = True
 
-    def restart(self) -> None:
+    def restart(self, path: Path | None = None) -> None:
+        """Start again, with this journal."""
         self.journal.close()
+        self.path = path or self.path
         self.start()

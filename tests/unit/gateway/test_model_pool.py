@@ -71,6 +71,7 @@ class World:
 
     def calm_publish(self, publication: Publication) -> Mined | None:
         """Publish, and look after what waits, as the gateway does every few seconds."""
+        self.pass_time()
         self.attempt(self.account.process_pending)
         return self.publish(publication)
 

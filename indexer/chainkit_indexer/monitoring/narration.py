@@ -40,7 +40,8 @@ def event_of_result(result: StepResult) -> LogEvent:
             f"{result.retracted} payloads retracted"
         )
         about = {"reorg": result.reorg_id, "depth": result.depth, "retracted": result.retracted}
-        return LogEvent("rolled_back", text, _block(result.cursor) | about, logging.WARNING)
+        fields = _block(result.cursor) | about
+        return LogEvent("rolled_back", text, fields, logging.WARNING, is_news=True)
     head = result.head
     if head.number < result.cursor.number:
         text = f"waiting: head {head.reference} is below the cursor {result.cursor}"
@@ -68,7 +69,8 @@ def _advanced(result: Advanced) -> LogEvent:
         "left_out": result.left_out,
         "established": str(result.established),
     }
-    return LogEvent("advanced", f"block{several} {result.cursor}: {counts}", fields)
+    text = f"block{several} {result.cursor}: {counts}"
+    return LogEvent("advanced", text, fields, is_news=True)
 
 
 def event_of_error(error: ChainkitError, is_fatal: bool = False) -> LogEvent:
@@ -217,14 +219,14 @@ def _catching_up(result: Advanced, to_go: int, pace: Pace | None = None) -> LogE
     text = f"catching up: block {cursor.number} of {cursor.number + to_go}"
     fields = _block(cursor) | {"head": result.head.number, "blocks_to_go": to_go}
     if pace is None:
-        return LogEvent("catching_up", text, fields)
+        return LogEvent("catching_up", text, fields, is_news=True)
     left = pace.remaining_seconds
     fields |= {
         "blocks_per_second": round(pace.blocks_per_second, 1),
         "events_per_second": round(pace.events_per_second, 1),
         "remaining_seconds": None if left is None else round(left),
     }
-    return LogEvent("catching_up", f"{text}, {pace}", fields)
+    return LogEvent("catching_up", f"{text}, {pace}", fields, is_news=True)
 
 
 def _caught_up(result: Advanced, meter: RateMeter) -> LogEvent:

@@ -37,7 +37,7 @@ from .conftest import PASSWORD
 
 SECONDS = 30.0
 ROUNDS = 20
-EVENTS = {"node_listening", "database_unavailable", "writer_unavailable"}
+EVENTS = {"node_listening", "database_failed", "database_unavailable", "writer_unavailable"}
 CHANCE = random.Random(9)
 
 
@@ -271,6 +271,8 @@ def test_readers__database_cuts_all_sessions__streams_go_on(readers: Readers) ->
             published.extend(apis[0].publish(readers.welcome(key)))
         except grpc.RpcError as error:
             assert error.code() is grpc.StatusCode.UNAVAILABLE, error
+            # The database's address and role concern no stranger.
+            assert "the node's log has more" in error.details(), error
         return bool(published)
 
     until(publishes_again)

@@ -24,6 +24,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from chainkit.errors import StoreError
 from chainkit.protocol.chain_time import NANOSECONDS_PER_PAYLOAD
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
@@ -31,7 +32,7 @@ from chainkit.protocol.originated_envelope import (
     unsigned_originated,
 )
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
-from chainkit.service.refusals import NotReady, Refusal
+from chainkit.service.refusals import NotReady, database_away
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_last
@@ -125,8 +126,9 @@ class Sequencer:
         try:
             rows = self._commit([payload for each in live for payload in each.payloads])
         except Exception as error:
+            refusal = _refusal(error)
             for each in live:
-                each.answer.set_exception(_refusal(error))
+                each.answer.set_exception(refusal)
             return
         # Published before the answer: a payer that reads at once finds its envelopes in the stream.
         self._publish(rows)
@@ -208,8 +210,6 @@ def _check_ahead(nanoseconds: int) -> None:
 
 
 def _refusal(error: Exception) -> Exception:
-    if isinstance(error, Refusal):
-        return error
-    refusal = NotReady("publish", "a database that stores it", str(error))
-    refusal.__cause__ = error
-    return refusal
+    if isinstance(error, StoreError):
+        return database_away("publish", "a database that stores it", error)
+    return error

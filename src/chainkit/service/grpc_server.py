@@ -23,7 +23,7 @@ from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.allowance import address_of
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.service.refusals import STATUS_KEY, NotReady, PassedOn, Refusal
+from chainkit.service.refusals import STATUS_KEY, PassedOn, Refusal, database_away
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +232,7 @@ def _refusal(error: Exception) -> Refusal:
     if isinstance(error, Refusal):
         return error
     if isinstance(error, StoreError):
-        return NotReady("database", "an answer", error)
+        return database_away("database", "an answer", error)
     if not isinstance(error, ChainkitError):
         text = f"request: expected an answer, got {error!r}"
         log_event(LogEvent("request_failed", text, level=logging.ERROR))

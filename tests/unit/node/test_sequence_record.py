@@ -147,7 +147,7 @@ def test_submit__record_cannot_be_written__stores_nothing_more_until_it_can(
     with monkeypatch.context() as patch:
         patch.setattr(SequenceRecord, "advance", fails)
         for _ in range(3):
-            with pytest.raises(NotReady, match="a full disk"):
+            with pytest.raises(NotReady, match="a database that stores it"):
                 node.publish(1)
         # The first of them had been committed before it was to be recorded.
         assert node.stored() == [1, 2]

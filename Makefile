@@ -195,7 +195,7 @@ fuzz: setup  ## the fuzz, invariant and stateful suites for long; prints its see
 
 soak: setup $(STAMPS)/spark  ## all cases and thousands of seeds of what `make test` plays a part of
 	CHAINKIT_SOAK=1 $(PYTEST) tests/indexer tests/jobs tests/network/test_node_kills.py tests/network/test_simulated_*.py \
-	  tests/network/test_long_drills.py tests/tools/test_planted_bugs.py tests/client/test_mls_histories.py \
+	  tests/network/test_long_*.py tests/tools/test_planted_bugs.py tests/client/test_mls_histories.py \
 	  tests/client/test_group_kills.py tests/e2e/test_demo.py tests/e2e/test_wheel.py -q -rs --timeout 7200
 	CHAINKIT_SOAK=1 $(PYTEST) tests/unit tests/client/test_group_simulation.py tests/client/test_client_stories.py \
 	  -q -rs -n $(WORKERS) --timeout 36000

@@ -82,6 +82,7 @@ class NetworkTasks:
             clock.latest_ns,
             repaired,
             self._dependencies.compared,
+            lambda originator_id: self.replicator.delivery(originator_id),
             chance,
         )
         self.replicator = Replicator(

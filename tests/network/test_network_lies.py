@@ -27,7 +27,9 @@ from localnet.postgres import Postgres
 from support import publishes
 from support.chains.chain import Deployment
 from support.command_line import run
+from support.network.api import Api
 from support.network.false_node import FalseNode, FalseNodes
+from support.network.foreign_node import ForeignProcess, foreign_process
 from support.network.originator import Originator
 from support.network.real_nodes import RealNetwork, RealNode, real_network, until
 from support.network.simulation.lies import EXPECTED, Liar, Lie
@@ -35,6 +37,7 @@ from support.network.simulation.lies import EXPECTED, Liar, Lie
 FROM_ID = 3
 COUNT = 6
 """Envelopes that each false node signs."""
+FOREIGN_SECRET = b"\x4e" * 32
 UNSERVED = (Lie.STALLS, Lie.FAILS, Lie.MAKES_UP, Lie.SERVES_THE_CHAIN)
 """Nobody gets all that such a node signs."""
 
@@ -46,11 +49,13 @@ class Story:
     network: RealNetwork
     honest: list[RealNode]
     liars: dict[Lie, FalseNode]
+    foreign: ForeignProcess
+    """A node of another make that signs two under one id, and gives the other one to the first."""
     published: dict[int, list[bytes]]
 
     def keys(self) -> dict[int, bytes]:
-        liars = {each.node_id: each.key.public_key for each in self.liars.values()}
-        return self.network.keys() | liars
+        others = (*self.liars.values(), self.foreign)
+        return self.network.keys() | {each.node_id: each.key.public_key for each in others}
 
     def reports(self) -> list[SignedReport]:
         """All that honest nodes saw themselves, each signed by its reporter."""
@@ -89,11 +94,18 @@ def story(
             lie: false.add(Liar(lie, FROM_ID, victims), key_of(number), network.register)
             for number, lie in enumerate(Lie)
         }
+        foreign = stack.enter_context(foreign_process(FOREIGN_SECRET))
+        foreign_id = network.register(foreign.key, foreign.url)
+        urls = {each.node_id: each.gate.url for each in honest}
+        foreign.begin(foreign_id, urls, honest[0].node_id)
         for liar in liars.values():
             false.sign(liar, COUNT)
+        foreign.publish(COUNT - 1)
+        foreign.sign_twice()
         published = {each.node_id: each.publish(3) for each in honest}
-        story = Story(network, honest, liars, published)
+        story = Story(network, honest, liars, foreign, published)
         until(lambda: all(has_read(node, liars) for node in honest))
+        until(lambda: all(COUNT in ids(node.holds(foreign_id)) for node in honest))
         # The streams open again, and nodes compare their logs with one that begins to answer.
         for node in honest:
             node.gate.drop()
@@ -125,6 +137,27 @@ def test_a_lie__of_a_real_node__is_reported_as_what_it_is(story: Story, lie: Lie
         return EXPECTED[lie] in found
 
     until(is_reported)
+
+
+def test_node_of_another_make__lies_to_one__is_proved_and_all_else_is_equal(story: Story) -> None:
+    foreign, proof = story.foreign, (Misbehavior.DUPLICATE_SEQUENCE_ID, Weight.PROVED)
+
+    def accusations() -> set[tuple[Misbehavior, Weight]]:
+        about = [each for each in story.reports() if each.node_id == foreign.node_id]
+        found = {(each.report.misbehavior, story.weight(each)) for each in about}
+        return {each for each in found if not each[0].is_liveness}
+
+    until(lambda: accusations() == {proof})
+    for originator_id, envelopes in story.published.items():
+        until(lambda: foreign.api.query(originators=[originator_id])[:3] == envelopes)  # noqa: B023
+    logs = [api.query(originators=[foreign.node_id]) for api in (*apis(story), foreign.api)]
+    assert [ids(each) for each in logs] == [list(range(1, COUNT + 1))] * 4
+    assert len({tuple(each[:-1]) for each in logs}) == 1
+    assert len({each[-1] for each in logs}) == 2
+
+
+def apis(story: Story) -> list[Api]:
+    return [each.api for each in story.honest]
 
 
 @pytest.mark.conforms("N31")

@@ -120,15 +120,18 @@ class OwnLog:
 
     async def _ask(self, node: Node, own: Node) -> None:
         """Take back what a node holds of this node's log, behind what is held here."""
-        source = Source(own.node_id, own.signing_key, is_direct=False)
+        source, last = Source(own.node_id, own.signing_key, is_direct=False), -1
         try:
             client = self._connect(node)
             try:
                 while page := await self._page(client, own.node_id):
                     taken = await asyncio.to_thread(self._intake.take, page, source)
                     _log_taken(node, taken.new, taken.disputed)
-                    if not taken.new:
+                    # Nothing new is no fault of this node where another node was faster.
+                    held = await asyncio.to_thread(self._intake.last_id, own.node_id)
+                    if held <= last:
                         raise PeerRefused(f"node {node.node_id}", "later envelopes", "others")
+                    last = held
             finally:
                 await client.close()
         except StoreError:

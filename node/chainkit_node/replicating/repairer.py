@@ -5,7 +5,8 @@ two nodes meet in time, and n nodes cost each other 2 n questions a round. A nod
 begun to answer is compared first.
 
 An envelope that both nodes hold differently is fetched, and becomes evidence against its
-originator. The other node fetches what it lacks.
+originator. The other node fetches what it lacks. What an open stream is about to bring is left to
+the stream.
 
 A peer that answers no comparison owes none: only this network's nodes have the method. It is asked
 by QueryEnvelopes, as each node is, for what this node lacks.
@@ -32,6 +33,7 @@ from chainkit_node.peers.client import Peer, PeerRefused
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults, end_all
 from chainkit_node.repairing.comparison import ComparedLog, compare, compare_by_queries, fetch
+from chainkit_node.replicating.delivery import Delivery, StreamsFirst
 from chainkit_node.replicating.dependencies import Compared
 from chainkit_node.replicating.intake import Source, Taken, Takes
 
@@ -95,13 +97,15 @@ class Repairer:
         clock_ns: Callable[[], int],
         repaired: Callable[[Repair], None],
         compared: Callable[[Compared], None],
+        delivery: Callable[[int], Delivery],
         chance: random.Random,
         look_seconds: float = LOOK_SECONDS,
     ) -> None:
         """Take the registry's nodes, a function that connects to a node, and two callbacks.
 
         ``clock`` is in seconds and only grows; ``clock_ns`` counts from 1970. ``repaired`` gets
-        each repair, ``compared`` each comparison that ended.
+        each repair, ``compared`` each comparison that ended; ``delivery`` tells what the streams
+        of an originator are doing.
         """
         self._listing = listing
         self._connect = connect
@@ -112,6 +116,7 @@ class Repairer:
         self._clock_ns = clock_ns
         self._repaired = repaired
         self._compared = compared
+        self._streams_first = StreamsFirst(delivery)
         self._chance = chance
         self._look_seconds = look_seconds
         self._next_round = 0.0
@@ -225,7 +230,7 @@ class Repairer:
         found, is_sure = await self._compare(ask, query, peer_id, originator.node_id)
         if peer_id == originator.node_id:
             self._highest[peer_id] = found.highest_there
-        wanted = await self._to_fetch(found, originator.node_id)
+        wanted, is_all = await self._to_fetch(found, originator.node_id)
         taken = Taken(0, 0, 0, 0, 0)
         async for page in fetch(query, originator.node_id, wanted):
             taken = taken + await asyncio.to_thread(self._intake.take, page, source)
@@ -236,7 +241,7 @@ class Repairer:
                 *(originator.node_id, found.compared_through),
                 *(found.only_there, found.expired_there),
             )
-        is_settled = is_sure and found.is_complete and not (taken.new or taken.late)
+        is_settled = is_sure and is_all and found.is_complete and not (taken.new or taken.late)
         highest = found.highest_there
         compared = Compared(peer_id, originator.node_id, begun_at, highest, is_settled)
         self._compared(compared)
@@ -270,13 +275,19 @@ class Repairer:
             found = replace(found, compared_through=min(found.through, some[-1][-1]))
         return found, not may_have_expired(last, self._clock_ns())
 
-    async def _to_fetch(self, found: Differences, originator_id: int) -> list[range]:
-        """Return the runs to fetch: what is missing, and what the peer holds differently."""
+    async def _to_fetch(self, found: Differences, originator_id: int) -> tuple[list[range], bool]:
+        """Return the runs to fetch: what is missing, and what the peer holds differently.
+
+        Tell also whether that is all, and nothing is left to an open stream.
+        """
         runs = [*found.only_there, *found.differing, *found.disputed_there]
         held = await asyncio.to_thread(self._intake.last_id, originator_id)
+        is_left = False
         if found.is_complete and found.highest_there > held:
-            runs.append(range(held + 1, found.highest_there + 1))
-        return list(_first(sorted(runs, key=lambda run: run.start), _MOST_FETCHED))
+            is_left = self._streams_first.leaves(originator_id, held, found.highest_there)
+            if not is_left:
+                runs.append(range(held + 1, found.highest_there + 1))
+        return list(_first(sorted(runs, key=lambda run: run.start), _MOST_FETCHED)), not is_left
 
     def _note(self, node_id: int, logs: int, error: ChainkitError | None) -> None:
         self._last[node_id] = LastComparison(

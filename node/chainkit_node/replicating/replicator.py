@@ -13,6 +13,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import grpc
@@ -25,6 +26,7 @@ from chainkit.types import Node
 from chainkit_node.peers.client import Peer, PeerRefused, PeerSilent, subscription
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import end_all
+from chainkit_node.replicating.delivery import Delivery, Repeats
 from chainkit_node.replicating.intake import Source, Taken, Takes
 from chainkit_node.replicating.liveness import Liveness, LivenessReports
 from chainkit_node.replicating.plan import Subscription, SubscriptionPlan
@@ -38,7 +40,7 @@ OF_USE_SECONDS: Final = 60.0
 PAUSES: Final = Backoff(0.5, 30.0, jitter=0.5)
 
 _MOST_REPEATED: Final = 10_000
-"""Envelopes in a row that were held already, after which a stream counts as failed."""
+"""Envelopes in a row that the peer sent again, after which a stream counts as failed."""
 
 
 @dataclass(slots=True)
@@ -53,6 +55,8 @@ class StreamState:
     """New envelopes since the start."""
     changed_at: float = 0.0
     """When the stream opened or ended: a moment of the replicator's clock."""
+    is_taking: bool = False
+    """A frame is being stored."""
 
 
 @dataclass(slots=True)
@@ -117,6 +121,17 @@ class Replicator:
     def open_streams(self) -> int:
         """Count the streams that are open."""
         return sum(running.state.is_open for running in self._running.values())
+
+    def delivery(self, originator_id: int) -> Delivery:
+        """Return what the streams of an originator are doing."""
+        states = [
+            running.state
+            for each, running in self._running.items()
+            if each.originator_id == originator_id and running.state.is_open
+        ]
+        if any(state.is_taking for state in states):
+            return Delivery.TAKES
+        return Delivery.WAITS if states else Delivery.NONE
 
     def unreachable(self) -> frozenset[int]:
         """Return the nodes that have not answered for too long."""
@@ -200,9 +215,10 @@ class Replicator:
         patience = self._reachability.patience(each.peer_id)
         request = subscription(each.originator_id, after)
         frames = client.subscribe(each.originator_id, after, patience)
+        opened = partial(self._opened, each, state, request, asked_at)
         try:
             async with aclosing(frames):
-                await self._take_all(frames, each, source, state, request, asked_at)
+                await self._take_all(frames, each, source, state, Repeats(after), opened)
         except PeerSilent:
             if not state.is_open:
                 self._liveness.silent(each.peer_id, request, asked_at)
@@ -223,26 +239,35 @@ class Replicator:
         each: Subscription,
         source: Source,
         state: StreamState,
-        request: LivenessRequest,
-        asked_at: float,
+        repeats: Repeats,
+        opened: Callable[[], None],
     ) -> None:
-        repeated = 0
         async for frame in frames:
             if not state.is_open:
-                self._opened(each, state, request, self._clock() - asked_at)
+                opened()
             if frame:
-                taken = await asyncio.to_thread(self._intake.take, frame, source)
-                repeated = 0 if taken.new or taken.late else repeated + taken.repeated
+                taken = await self._take(frame, source, state)
+                if taken.new or taken.late:
+                    repeats.brought_new()
+                elif taken.repeated:
+                    repeats.brought_held(frame)
                 state.received += taken.new + taken.late
                 self._taken(each.originator_id, taken)
-            if repeated > _MOST_REPEATED:
+            if repeats.count > _MOST_REPEATED:
                 raise PeerRefused(f"node {each.peer_id}", "new envelopes", "the same again")
 
+    async def _take(self, frame: Sequence[bytes], source: Source, state: StreamState) -> Taken:
+        state.is_taking = True
+        try:
+            return await asyncio.to_thread(self._intake.take, frame, source)
+        finally:
+            state.is_taking = False
+
     def _opened(
-        self, each: Subscription, state: StreamState, request: LivenessRequest, seconds: float
+        self, each: Subscription, state: StreamState, request: LivenessRequest, asked_at: float
     ) -> None:
         state.is_open, state.error, state.changed_at = True, None, self._clock()
-        self._liveness.answered(each.peer_id, request, seconds)
+        self._liveness.answered(each.peer_id, request, state.changed_at - asked_at)
         if each.is_direct:
             self._compare_soon(each.peer_id)
         text = f"node {each.peer_id} answers with envelopes of originator {each.originator_id}"

@@ -112,6 +112,12 @@ class RealNode:
         wanted = {"event": event, **fields}
         wait_for_entry(self.service, lambda entry: wanted.items() <= entry.items())
 
+    def events(self, event: str) -> int:
+        """Count an event in its log, since its start."""
+        assert self.service is not None
+        entries = map(json.loads, self.service.log_lines())
+        return sum(each.get("event") == event for each in entries)
+
     def restart(self) -> None:
         """Start a process again, and wait until it answers."""
         self.begin()

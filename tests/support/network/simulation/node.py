@@ -136,6 +136,7 @@ class SimulatedNode:
             self.now_ns,
             lambda repair: None,
             self.dependencies.compared,
+            lambda originator_id: self.replicator.delivery(originator_id),
             chance,
             LOOK_SECONDS,
         )

@@ -71,6 +71,7 @@ class Peer:
             raise PeerSilent(f"node {self.node_id}", "an answer", "none")
         query = message_api_pb2.QueryEnvelopesRequest.FromString(request).query
         after = query.last_seen.node_id_to_sequence_id[OWN.node_id]
+        await asyncio.sleep(0.01)
         return written_envelopes(held[after : after + 2])
 
     async def close(self) -> None:
@@ -99,6 +100,18 @@ def test_own_log__another_node_holds_more__is_taken_back_first() -> None:
     played(world).check()
 
     assert world.held.envelopes() == LOG
+
+
+def test_own_log__two_nodes_are_asked_at_once__neither_is_called_one_that_repeats(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World({200: LOG, 300: LOG})
+
+    own_log = played(world)
+
+    own_log.check()
+    assert world.held.envelopes() == LOG
+    assert not [each for each in caplog.records if "could not be asked" in each.getMessage()]
 
 
 def test_own_log__no_other_node__may_originate_at_once() -> None:

@@ -21,6 +21,7 @@ from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.types import BlockReference, Node
 from chainkit_node.peers.client import PeerRefused
 from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating.delivery import Delivery
 from chainkit_node.replicating.dependencies import Compared
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.repairer import ROUND_SECONDS, Repairer
@@ -112,6 +113,7 @@ def repairer_of(world: World) -> Repairer:
         lambda: 0,
         lambda repair: None,
         lambda compared: None,
+        lambda originator_id: Delivery.NONE,
         random.Random(1),
     )
 
@@ -223,6 +225,7 @@ def test_compare__a_peer_of_another_make__is_asked_by_queries_and_told_of_once(
             lambda: BEGIN_NS + 60 * SECOND_NS,
             lambda repair: None,
             world.comparisons.append,
+            lambda originator_id: Delivery.NONE,
             random.Random(1),
         )
         with suppress(TimeoutError):

@@ -16,9 +16,12 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit.types import BlockReference, Node
 from chainkit_node.peers.client import Peer, PeerRefused, PeerSilent, subscription
 from chainkit_node.peers.directory import Listing
+from chainkit_node.replicating import replicator
+from chainkit_node.replicating.delivery import Delivery
 from chainkit_node.replicating.intake import Source, Taken
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.replicator import Replicator
+from support.network.originator import Originator
 from support.network.simulation.loop import run
 
 KEY = b"\4" * 65
@@ -41,6 +44,8 @@ class Setting:
     patience: list[float] = field(default_factory=list)
     compared: set[int] = field(default_factory=set)
     """Nodes that are to be compared with soon."""
+    deliveries: list[Delivery] = field(default_factory=list)
+    """What the stream was doing before it was open, while a frame was stored, and then."""
 
     def play(self, seconds: float) -> None:
         """Replicate for so long."""
@@ -48,7 +53,7 @@ class Setting:
         async def story() -> None:
             chance = random.Random(1)
             loop = asyncio.get_running_loop()
-            replicator = Replicator(
+            tested = Replicator(
                 self.listing,
                 self.connect,
                 self,
@@ -59,8 +64,11 @@ class Setting:
                 self.compared.add,
                 chance.random,
             )
-            task = asyncio.ensure_future(replicator.run())
+            self.replicator = tested
+            self.deliveries.append(tested.delivery(200))
+            task = asyncio.ensure_future(tested.run())
             await asyncio.sleep(seconds)
+            self.deliveries.append(tested.delivery(200))
             assert not task.done()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -98,6 +106,7 @@ class Setting:
     def take(self, data: Sequence[bytes], source: Source) -> Taken:
         if self.refused_batch is not None:
             raise self.refused_batch
+        self.deliveries.append(self.replicator.delivery(source.originator_id))
         return Taken(len(data), 0, 0, 0, 0)
 
     def last_id(self, originator_id: int) -> int:
@@ -128,6 +137,14 @@ def test_answers__in_time__nothing_is_reported() -> None:
     setting.play(100)
 
     assert setting.reports == []
+
+
+def test_delivery__before_while_and_after_a_frame_is_stored__is_told() -> None:
+    setting = Setting()
+
+    setting.play(20)
+
+    assert setting.deliveries == [Delivery.NONE, Delivery.TAKES, Delivery.WAITS]
 
 
 @pytest.mark.conforms("N43")
@@ -199,6 +216,67 @@ def test_envelopes__that_their_originator_did_not_sign__are_a_failed_request() -
     setting.play(40)
 
     assert setting.reports
+    assert {each[:2] for each in setting.reports} == {(200, Misbehavior.FAILED_REQUEST)}
+
+
+MOST_REPEATED = 20
+
+
+@dataclass
+class Repeating(Setting):
+    """A peer whose envelopes are held already: a comparison, or another stream, was faster."""
+
+    frames: Sequence[Sequence[bytes]] = ()
+    taken: int = 0
+
+    async def subscribe(
+        self, originator_id: int, after_id: int, header_seconds: float
+    ) -> AsyncGenerator[Sequence[bytes], None]:
+        yield []
+        for each in self.frames:
+            yield each
+        await asyncio.sleep(3600)
+
+    def take(self, data: Sequence[bytes], source: Source) -> Taken:
+        self.taken += len(data)
+        return Taken(0, 0, len(data), 0, 0)
+
+
+def frames_of(ids: Sequence[int]) -> list[list[bytes]]:
+    """Frames of three envelopes each."""
+    node = Originator(200)
+    envelopes = {each: node.signed(each) for each in set(ids)}
+    return [[envelopes[each] for each in ids[n : n + 3]] for n in range(0, len(ids), 3)]
+
+
+@pytest.mark.conforms("N45")
+def test_stream__its_envelopes_came_from_elsewhere_meanwhile__is_no_failed_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replicator, "_MOST_REPEATED", MOST_REPEATED)
+    setting = Repeating(frames=frames_of(range(8, 8 + 3 * MOST_REPEATED)))
+
+    setting.play(40)
+
+    assert setting.taken == 3 * MOST_REPEATED
+    assert setting.reports == []
+
+
+@pytest.mark.conforms("N45")
+@pytest.mark.parametrize(
+    "ids",
+    [[8] * 3 * MOST_REPEATED, [1, 2, 3, 4, 5, 6] * MOST_REPEATED],
+    ids=["sent already", "below the cursor"],
+)
+def test_stream__sends_the_same_again_and_again__is_a_failed_request(
+    ids: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replicator, "_MOST_REPEATED", MOST_REPEATED)
+    setting = Repeating(frames=frames_of(ids))
+
+    setting.play(40)
+
+    assert setting.taken < len(ids) * len(setting.reports)
     assert {each[:2] for each in setting.reports} == {(200, Misbehavior.FAILED_REQUEST)}
 
 

@@ -26,6 +26,7 @@ from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator
 from chainkit_node.reporting.writer import ReportWriter
+from chainkit_node.watching.about_self import ReportsAboutSelf
 from chainkit_node.watching.own_rows import WatchedRows
 from chainkit_node.watching.rounds import Rounds
 from chainkit_node.watching.watchdog import Watchdog
@@ -96,6 +97,10 @@ class NetworkTasks:
             self.repairer.hurry,
         )
         self._clocks = PeerClocks(listing, connect_as_stranger, clock.told)
+        self.about_self = ReportsAboutSelf(
+            listing, connect_as_stranger, Rounds(chance), time.monotonic, clock.latest_ns
+        )
+        metrics.knows_accusations(self.about_self.new_proofs)
         self._watchdog = None
         if watch_seconds:
             self._watchdog = Watchdog(
@@ -117,7 +122,7 @@ class NetworkTasks:
         """Return the tasks; each task runs until it is cancelled."""
         coroutines = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
         coroutines.append(self._dependencies.run(self.repairer.hurry))
-        coroutines.append(self._clocks.run())
+        coroutines += [self._clocks.run(), self.about_self.run()]
         if self._watchdog is not None:
             coroutines.append(self._watchdog.run())
         return coroutines

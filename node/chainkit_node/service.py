@@ -170,6 +170,7 @@ def _status_page(
         network.replicator,
         network.repairer,
         network.own_log,
+        network.about_self,
         clock,
         opened.lag,
         opened.hub,

@@ -18,7 +18,7 @@ from support import publishes
 from support.chains.chain import Deployment
 from support.network.api import Api
 from support.network.foreign_node import ForeignProcess, foreign_process
-from support.network.real_nodes import RealNetwork, RealNode, real_network, until
+from support.network.real_nodes import RealNetwork, RealNode, becomes, real_network, until
 from support.seeds import only_in_soak
 
 SECONDS = 600.0
@@ -49,7 +49,10 @@ class Mixed:
         return [take_apart(each) for each in node.api.query_reports()]
 
     def found(self, node: RealNode) -> set[tuple[int, Misbehavior, Weight]]:
-        """Return who is accused by the reports of a node, of what, and what these are worth."""
+        """Return who is accused by the reports of a node, of what, and what these are worth.
+
+        Slow answers are left out: a machine that has other work to do makes anybody slow.
+        """
         keys = self.network.keys() | {self.foreign.node_id: self.foreign.key.public_key}
         return {
             (
@@ -60,6 +63,7 @@ class Mixed:
                 else judge_safety(each.report, keys, time.time_ns()).weight,
             )
             for each in self.reports(node)
+            if each.report.misbehavior is not Misbehavior.SLOW_NODE
         }
 
     def log(self, api: Api, originator_id: int) -> dict[int, bytes]:
@@ -115,7 +119,8 @@ def test_foreign_node__ten_minutes_of_load__all_is_equal_and_its_lies_alone_are_
         (foreign.node_id, Misbehavior.CAUSAL_ORDERING, Weight.CLAIMED),
         (foreign.node_id, Misbehavior.DUPLICATE_SEQUENCE_ID, Weight.PROVED),
     }
-    until(lambda: all(mixed.found(each) == lies for each in ours), PATIENCE_SECONDS)
+    becomes(lambda: all(mixed.found(each) >= lies for each in ours), PATIENCE_SECONDS)
+    assert [mixed.found(each) for each in ours] == [lies] * len(ours)
 
     def is_equal(originator_id: int) -> bool:
         logs = [mixed.log(each.api, originator_id) for each in (*ours, foreign)]

@@ -10,6 +10,7 @@ from chainkit_node.inspection.snapshot import (
     ComparisonStatus,
     Evidence,
     GapRange,
+    HostStatus,
     LiveStatus,
     NodeStatus,
     OriginatorKind,
@@ -91,7 +92,7 @@ def healthy(**changed: Any) -> NodeStatus:
         reports=(),
         own_proofs=0,
         own_claims=0,
-        live=LiveStatus(300.0, True, (), 0, None, None, 0.0, 2, 1, ()),
+        live=LiveStatus(300.0, True, (), 0, None, None, 0.0, 2, 1, (), ()),
         no_live=None,
     )
     return replace(status, **changed)
@@ -149,6 +150,7 @@ def troubled() -> NodeStatus:
             1_000,
             1,
             (RepairStatus(4.0, 200, 300, 17, 2),),
+            (HostStatus(200, 0, 7),),
         ),
         left_out=3,
     )

@@ -17,6 +17,8 @@ from chainkit_node.inspection.snapshot import (
 )
 
 _LATE_SECONDS: Final = 1.0
+_MOST_NAMED: Final = 5
+"""Nodes in one reason."""
 _MOST_WHY: Final = 120
 """Characters of an error: the peer's own row has more."""
 
@@ -78,6 +80,11 @@ def _of_originators(status: NodeStatus) -> Iterator[Attention]:
 
 
 def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
+    if accusers := [str(each.node_id) for each in live.hosts if each.proved]:
+        most = max(each.proved for each in live.hosts)
+        text = f"{counted(most, 'proof')} against this node at {', '.join(accusers[:_MOST_NAMED])}"
+        more = len(accusers) - _MOST_NAMED
+        yield Attention(Reason.ACCUSED, f"{text} and {more} more" if more > 0 else text)
     if live.clock_wrong is not None:
         yield Attention(Reason.CLOCK_WRONG, f"nothing is originated: {live.clock_wrong}")
     # A node that is not registered has no log of its own yet.

@@ -18,7 +18,9 @@ from chainkit.service.refusals import NotReady
 from chainkit_indexer.monitoring.health import Health
 from chainkit_node.inspection.snapshot import (
     MOST_REPAIRS,
+    MOST_ROWS,
     ComparisonStatus,
+    HostStatus,
     LiveStatus,
     PeerLive,
     RepairStatus,
@@ -32,6 +34,7 @@ from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import Subscription
 from chainkit_node.replicating.repairer import LastComparison, Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator, StreamState
+from chainkit_node.watching.about_self import ReportsAboutSelf
 
 WAIT_SECONDS: Final = 1.0
 """How long a look waits for the loop."""
@@ -86,6 +89,7 @@ class LiveView:
     replicator: Replicator
     repairer: Repairer
     own_log: OwnLog
+    about_self: ReportsAboutSelf
     clock_check: ClockCheck
     lag: LoopLag
     hub: Hub
@@ -154,7 +158,12 @@ class LiveView:
             reader_streams=len(self.hub),
             peer_streams=self.replicator.open_streams(),
             repairs=self.repairs.newest(),
+            hosts=self._hosts(),
         )
+
+    def _hosts(self) -> tuple[HostStatus, ...]:
+        hosted = sorted(self.about_self.hosted().items())[:MOST_ROWS]
+        return tuple(HostStatus(each, len(found.proofs), found.claimed) for each, found in hosted)
 
 
 def _stream(state: StreamState | None, now: float) -> StreamStatus | None:

@@ -221,6 +221,18 @@ class RepairStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class HostStatus:
+    """What another node hosts about this one."""
+
+    node_id: int
+    """The host."""
+    proved: int
+    """Failures whose evidence this node itself judged as a proof."""
+    claimed: int
+    """Reports that prove nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class LiveStatus:
     """The parts that only a running node knows."""
 
@@ -242,6 +254,8 @@ class LiveStatus:
     """Open streams of other nodes' envelopes."""
     repairs: tuple[RepairStatus, ...]
     """The last MOST_REPAIRS, the newest first."""
+    hosts: tuple[HostStatus, ...]
+    """Nodes that host reports about this one, as far as these were read, the first MOST_ROWS."""
 
 
 @dataclass(frozen=True, slots=True)

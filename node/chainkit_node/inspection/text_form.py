@@ -173,10 +173,13 @@ def _reorg(each: ReorgStatus) -> str:
 
 
 def _reports(status: NodeStatus) -> Iterator[str]:
-    if not status.tallies:
+    hosts = () if status.live is None else status.live.hosts
+    if not status.tallies and not hosts:
         yield "none"
     if status.own_proofs or status.own_claims:
         yield f"against this node: {status.own_proofs} proved, {status.own_claims} claimed"
+    for host in hosts:
+        yield f"against this node at {host.node_id}: {host.proved} proved, {host.claimed} claimed"
     for each in status.tallies:
         yield (
             f"{each.count} about node {each.node_id}: {each.misbehavior} {each.weight}, "

@@ -48,6 +48,10 @@ class NodeMetrics:
         self._clock = self._gauge(
             "clock_contradicted", "1 while nothing is signed, because others contradict the clock."
         )
+        self._accusations = self._gauge(
+            "reports_about_self_at_peers",
+            "Proofs about this node itself that other nodes stored within a day.",
+        )
         self._lag = self._gauge("loop_lag_seconds", "How late the event loop is.")
         self._waiting = self._gauge(
             "updates_waiting",
@@ -131,6 +135,10 @@ class NodeMetrics:
     def knows_clock(self, wrong: Callable[[], str | None]) -> None:
         """Take how to ask what is wrong with the clock, at each scrape."""
         self._clock.set_function(lambda: float(wrong() is not None))
+
+    def knows_accusations(self, new_proofs: Callable[[], int]) -> None:
+        """Take how to count what other nodes newly prove about this one, at each scrape."""
+        self._accusations.set_function(new_proofs)
 
     def knows_lag(self, seconds: Callable[[], float]) -> None:
         """Take how late the event loop is, at each scrape."""

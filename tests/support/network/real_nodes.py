@@ -163,6 +163,11 @@ class RealNode:
         """Return its reasons for a person to look at it, by its status."""
         return {each["reason"] for each in json.loads(self._monitored("/status.json"))["attention"]}
 
+    def hosts(self) -> list[dict[str, int]]:
+        """Return who hosts reports about it, by its status."""
+        live = json.loads(self._monitored("/status.json"))["live"]
+        return list(live["hosts"]) if live else []
+
     def _monitored(self, path: str) -> bytes:
         with urllib.request.urlopen(f"{self.monitor}{path}", timeout=SECONDS) as answer:
             return bytes(answer.read())

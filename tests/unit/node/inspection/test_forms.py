@@ -14,7 +14,13 @@ from chainkit.terminal.facts import LINE_WIDTH
 from chainkit_node.inspection.attention import Reason, find_attention
 from chainkit_node.inspection.json_form import as_json, parse_status
 from chainkit_node.inspection.network import NetworkReason
-from chainkit_node.inspection.snapshot import MOST_TEXT, NodeStatus, OriginatorKind, PeerState
+from chainkit_node.inspection.snapshot import (
+    MOST_TEXT,
+    HostStatus,
+    NodeStatus,
+    OriginatorKind,
+    PeerState,
+)
 from chainkit_node.inspection.text_form import as_text
 from chainkit_node.inspection.words import duration, shown
 from support.node_status import HOSTILE, healthy, troubled
@@ -109,6 +115,20 @@ def test_attention__every_trouble__is_named_with_the_gravest_first() -> None:
     ]
     unknown = find_attention(healthy(node_id=None, is_enabled=False))
     assert [each.reason for each in unknown] == [Reason.NOT_REGISTERED]
+
+
+def test_attention__other_nodes_host_proofs__names_them_and_claims_are_no_reason() -> None:
+    live = healthy().live
+    assert live is not None
+    hosts = (HostStatus(200, 2, 1), HostStatus(300, 0, 9), HostStatus(400, 1, 0))
+
+    found = find_attention(healthy(live=replace(live, hosts=hosts)))
+
+    assert [each.text for each in found] == ["2 proofs against this node at 200, 400"]
+    assert not find_attention(healthy(live=replace(live, hosts=hosts[1:2])))
+    assert "against this node at 300: 0 proved, 9 claimed" in as_text(
+        healthy(live=replace(live, hosts=hosts))
+    )
 
 
 def test_attention__not_registered_yet__says_nothing_of_a_log_that_it_cannot_have() -> None:

@@ -16,11 +16,17 @@ from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_node.inspection import live as live_module
 from chainkit_node.inspection.live import LiveParts, LiveView, LoopSilent, RecentRepairs
-from chainkit_node.inspection.snapshot import MOST_REPAIRS, ComparisonStatus, StreamStatus
+from chainkit_node.inspection.snapshot import (
+    MOST_REPAIRS,
+    ComparisonStatus,
+    HostStatus,
+    StreamStatus,
+)
 from chainkit_node.replicating.intake import Taken
 from chainkit_node.replicating.plan import Subscription
 from chainkit_node.replicating.repairer import LastComparison, Repair
 from chainkit_node.replicating.replicator import StreamState
+from chainkit_node.watching.about_self import Hosted
 
 NOW = 1_000.0
 STREAMS = {
@@ -74,6 +80,7 @@ def view(
         cast(Any, replicator),
         cast(Any, repairer),
         cast(Any, SimpleNamespace(check=check)),
+        cast(Any, SimpleNamespace(hosted=lambda: {300: Hosted({b"one", b"two"}, 4)})),
         cast(Any, SimpleNamespace(wrong=lambda: "clock: wrong")),
         cast(Any, SimpleNamespace(seconds=lambda: 0.5)),
         cast(Any, range(5)),
@@ -120,6 +127,7 @@ def test_look__at_the_node__has_its_checks_its_log_and_its_repairs() -> None:
     [repair] = status.repairs
     assert (repair.peer_id, repair.originator_id) == (200, 300)
     assert (repair.missing, repair.differing) == (5, 2)
+    assert status.hosts == (HostStatus(300, 2, 4),)
     assert parts.highest == {200: 9}
     assert looked(lambda: None).status.own_log_waits is None
 

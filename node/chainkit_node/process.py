@@ -112,5 +112,11 @@ def build_server(
     peers = Peers(opened.newest.listing, time.time, metrics.refused_token)
     callers = within_open_files(settings.strangers), settings.nodes
     shares_port = settings.shares_port
-    bounds = server_bounds(*callers, peers, metrics.refused, shares_port=shares_port)
+    bounds = server_bounds(
+        *callers,
+        peers,
+        metrics.refused,
+        shares_port=shares_port,
+        counts_nodes=metrics.counts_node_streams,
+    )
     return NodeServer(methods, bounds, metrics)

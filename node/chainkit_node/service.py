@@ -174,6 +174,7 @@ def _status_page(
         clock,
         opened.lag,
         opened.hub,
+        opened.metrics.node_streams,
         network.repairs,
         service.monitor.health,
         time.monotonic,

@@ -64,7 +64,8 @@ def peer(node_id: int, state: PeerState, error: str | None = None) -> PeerStatus
         ComparisonStatus(31.0, 3, error),
     )
     url = f"https://node-{node_id}.example.org"
-    return PeerStatus(node_id, url, state is not PeerState.DISABLED, state, live)
+    seconds = silent or stream.since_seconds
+    return PeerStatus(node_id, url, state is not PeerState.DISABLED, state, seconds, live)
 
 
 def healthy(**changed: Any) -> NodeStatus:
@@ -92,7 +93,7 @@ def healthy(**changed: Any) -> NodeStatus:
         reports=(),
         own_proofs=0,
         own_claims=0,
-        live=LiveStatus(300.0, True, (), 0, None, None, 0.0, 2, 1, (), ()),
+        live=LiveStatus(300.0, True, (), 0, None, None, 0.0, 2, 3, 1, (), ()),
         no_live=None,
     )
     return replace(status, **changed)
@@ -117,9 +118,11 @@ def troubled() -> NodeStatus:
         peers=(
             peer(200, PeerState.OPEN),
             peer(300, PeerState.UNREACHABLE, "node 300: expected an answer within 4 s, got none"),
-            PeerStatus(400, text, True, PeerState.FAILING, peer(400, PeerState.FAILING, text).live),
+            PeerStatus(
+                400, text, True, PeerState.FAILING, 5.0, peer(400, PeerState.FAILING, text).live
+            ),
             peer(500, PeerState.OPENING),
-            PeerStatus(600, "https://old.example.org", False, PeerState.DISABLED, None),
+            PeerStatus(600, "https://old.example.org", False, PeerState.DISABLED, None, None),
         ),
         reorg_count=2,
         reorgs=(
@@ -148,8 +151,9 @@ def troubled() -> NodeStatus:
             "clock: expected one within 120 s of node 200, got one 600 s ahead",
             3.21,
             1_000,
+            4,
             1,
-            (RepairStatus(4.0, 200, 300, 17, 2),),
+            (RepairStatus(4.0, 200, 300, 17, 2, 3),),
             (HostStatus(200, 0, 7),),
         ),
         left_out=3,

@@ -214,13 +214,21 @@ def _disputed(connection: Connection) -> dict[int, int]:
 
 def _peer(node: Node, live: LiveParts | None) -> PeerStatus:
     known = None if live is None else live.peers.get(node.node_id)
+    state = _state(node, known)
     return PeerStatus(
         node_id=node.node_id,
         url=shown(printable(node.http_address)),
         is_enabled=node.is_enabled,
-        state=_state(node, known),
+        state=state,
+        state_seconds=None if known is None else _seconds_in(state, known),
         live=known,
     )
+
+
+def _seconds_in(state: PeerState, known: PeerLive) -> float | None:
+    if state is PeerState.UNREACHABLE:
+        return known.silent_seconds
+    return None if known.stream is None else known.stream.since_seconds
 
 
 def _state(node: Node, known: PeerLive | None) -> PeerState:

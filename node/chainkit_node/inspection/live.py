@@ -60,11 +60,15 @@ class RecentRepairs:
     def __init__(self, clock: Callable[[], float]) -> None:
         """Begin with no repair; the clock is in seconds, and only grows."""
         self._clock = clock
-        self._last: deque[tuple[float, Repair]] = deque(maxlen=MOST_REPAIRS)
+        self._last: deque[tuple[float, Repair, int]] = deque(maxlen=MOST_REPAIRS)
+        """When the last of equal repairs was, the repair, and how many these were."""
 
     def repaired(self, repair: Repair) -> None:
         """Record a repair."""
-        self._last.append((self._clock(), repair))
+        same = next((each for each in self._last if each[1] == repair), None)
+        if same is not None:
+            self._last.remove(same)
+        self._last.append((self._clock(), repair, 1 if same is None else same[2] + 1))
 
     def newest(self) -> tuple[RepairStatus, ...]:
         """Return the repairs, the newest first."""
@@ -76,8 +80,9 @@ class RecentRepairs:
                 originator_id=repair.originator_id,
                 missing=repair.taken.new + repair.taken.late,
                 differing=repair.taken.disputed,
+                times=times,
             )
-            for at, repair in reversed(self._last)
+            for at, repair, times in reversed(self._last)
         )
 
 
@@ -93,6 +98,8 @@ class LiveView:
     clock_check: ClockCheck
     lag: LoopLag
     hub: Hub
+    node_streams: Callable[[], int]
+    """Counts the streams that other nodes have open here."""
     repairs: RecentRepairs
     health: Health
     clock: Callable[[], float]
@@ -146,7 +153,7 @@ class LiveView:
             waits = None
         except NotReady as error:
             waits = shown(str(error))
-        wrong = self.clock_check.wrong()
+        wrong, node_streams = self.clock_check.wrong(), self.node_streams()
         return LiveStatus(
             uptime_seconds=now - self.started_at,
             is_ready=not failing,
@@ -155,7 +162,8 @@ class LiveView:
             own_log_waits=waits,
             clock_wrong=None if wrong is None else shown(wrong),
             late_seconds=self.lag.seconds(),
-            reader_streams=len(self.hub),
+            reader_streams=max(len(self.hub) - node_streams, 0),
+            node_streams=node_streams,
             peer_streams=self.replicator.open_streams(),
             repairs=self.repairs.newest(),
             hosts=self._hosts(),
@@ -170,7 +178,8 @@ def _stream(state: StreamState | None, now: float) -> StreamStatus | None:
     if state is None:
         return None
     error = None if state.error is None else shown(state.error)
-    return StreamStatus(state.is_open, max(now - state.changed_at, 0.0), state.received, error)
+    since = state.changed_at if state.failing_since is None else state.failing_since
+    return StreamStatus(state.is_open, max(now - since, 0.0), state.received, error)
 
 
 def _comparison(compared: LastComparison | None, now: float) -> ComparisonStatus | None:

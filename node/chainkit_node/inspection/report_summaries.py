@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection, case, func, null, select
@@ -55,7 +57,19 @@ def read_newest_reports(connection: Connection) -> tuple[ReportSummary, ...]:
     report = case((size <= _MOST_BYTES, _TABLE.c.report), else_=null())
     query = select(_TABLE.c.server_time_ns, *_KIND, size, report)
     newest = query.order_by(_TABLE.c.server_time_ns.desc()).limit(MOST_REPORTS)
-    return tuple(_summary(*row) for row in connection.execute(newest))
+    return _counted([_summary(*row) for row in connection.execute(newest)])
+
+
+def _counted(reports: Sequence[ReportSummary]) -> tuple[ReportSummary, ...]:
+    """Return one report of those that say the same, the last one, with their number."""
+    found: dict[ReportSummary, tuple[ReportSummary, int]] = {}
+    for each in reports:
+        # A report that was not looked into may say anything.
+        is_known = each.evidence or each.response_seconds is not None
+        kind = replace(each, server_time_ns=0, bytes=0, response_seconds=None) if is_known else each
+        last, times = found.get(kind, (each, 0))
+        found[kind] = last, times + 1
+    return tuple(replace(last, times=times) for last, times in found.values())
 
 
 def _summary(

@@ -95,7 +95,7 @@ class StreamStatus:
 
     is_open: bool
     since_seconds: float
-    """For how long the stream has been open, or not open."""
+    """For how long the stream has been open, or has failed; else since its begin or end."""
     received: int
     """New envelopes since the node's start."""
     error: str | None
@@ -136,6 +136,8 @@ class PeerStatus:
     url: str
     is_enabled: bool
     state: PeerState
+    state_seconds: float | None
+    """For how long the peer has been in the state; None where no stream is kept."""
     live: PeerLive | None
     """None where no running node was asked."""
 
@@ -205,6 +207,8 @@ class ReportSummary:
     """Seconds that an answer took; None for a safety failure."""
     bytes: int
     """Length of the report."""
+    times: int = 1
+    """How many of the newest reports say the same; the other fields are those of the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,8 @@ class RepairStatus:
     """Envelopes that this node lacked."""
     differing: int
     """Envelopes whose ids this node holds with other contents."""
+    times: int
+    """How often it was so; the other fields are those of the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +255,13 @@ class LiveStatus:
     late_seconds: float
     """How late the event loop is."""
     reader_streams: int
-    """Open streams of readers."""
+    """Open streams of readers that are no nodes."""
+    node_streams: int
+    """Open streams of other nodes that read here."""
     peer_streams: int
-    """Open streams of other nodes' envelopes."""
+    """Open streams of this node, of other nodes' envelopes."""
     repairs: tuple[RepairStatus, ...]
-    """The last MOST_REPAIRS, the newest first."""
+    """The last MOST_REPAIRS that differ, the newest first."""
     hosts: tuple[HostStatus, ...]
     """Nodes that host reports about this one, as far as these were read, the first MOST_ROWS."""
 

@@ -73,7 +73,8 @@ def _running(status: NodeStatus) -> list[str]:
     own = "known" if live.own_log_waits is None else f"waits: {live.own_log_waits}"
     return [
         f"for {duration(live.uptime_seconds)}, {ready}; own log {own}",
-        f"streams: {live.reader_streams} of readers, {live.peer_streams} of other nodes' envelopes",
+        f"streams: {live.reader_streams} of readers, {live.node_streams} of other nodes here, "
+        f"{live.peer_streams} of other nodes' envelopes",
     ]
 
 
@@ -131,7 +132,7 @@ def _peer(each: PeerStatus) -> tuple[str, ...]:
     return (
         str(each.node_id),
         each.state,
-        "-" if stream is None else duration(stream.since_seconds),
+        "-" if each.state_seconds is None else duration(each.state_seconds),
         "-" if stream is None else str(stream.received),
         "-" if compared is None else f"{duration(compared.seconds_ago)} ago",
         each.url,
@@ -158,10 +159,14 @@ def _repairs(live: LiveStatus | None) -> list[str]:
         return []
     lines = [
         f"{duration(each.seconds_ago)} ago from node {each.peer_id}: {each.missing} missing and "
-        f"{each.differing} other envelopes of originator {each.originator_id}"
+        f"{each.differing} other envelopes of originator {each.originator_id}{_times(each.times)}"
         for each in live.repairs
     ]
     return section("repairs", lines or ["none since the start"])
+
+
+def _times(times: int) -> str:
+    return f", {times} times" if times > 1 else ""
 
 
 def _reorg(each: ReorgStatus) -> str:
@@ -186,7 +191,8 @@ def _reports(status: NodeStatus) -> Iterator[str]:
             f"from {each.origin}"
         )
     for report in status.reports:
-        yield f"{moment(report.server_time_ns)} node {report.node_id}: {_report(report)}"
+        words = f"{_report(report)}{_times(report.times)}"
+        yield f"{moment(report.server_time_ns)} node {report.node_id}: {words}"
 
 
 def _report(report: ReportSummary) -> str:

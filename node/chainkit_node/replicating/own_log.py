@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -32,6 +32,8 @@ SELDOM_SECONDS: Final = 10.0
 """Once this node originates: only nodes that did not answer before are still asked."""
 
 _PAGE: Final = 1_000
+_MOST_NAMED: Final = 5
+"""Nodes that a refusal names."""
 
 
 class OwnLog:
@@ -53,6 +55,8 @@ class OwnLog:
         self._refusal: ChainkitError | None = None
         """Why the record lets this node give no sequence id."""
         self._answered: set[int] = set()
+        self._awaited: tuple[int, ...] = ()
+        """Enabled nodes that have not answered yet."""
         self._faults = PeerFaults(
             "own_log_unanswered",
             "could not be asked for this node's own log",
@@ -70,7 +74,8 @@ class OwnLog:
             raise NotReady(refusal.subject, refusal.expected, refusal.got, refusal.place)
         if not self._is_known:
             expected = "an answer of another node, which may hold envelopes that this one lacks"
-            raise NotReady("own log", expected, "none yet; a --sequence-record does without")
+            got = f"none yet{_named(self._awaited)}; a --sequence-record does without"
+            raise NotReady("own log", expected, got)
 
     async def run(self) -> None:
         """Ask until every enabled node has answered once; for as long as the node runs."""
@@ -92,6 +97,7 @@ class OwnLog:
             for node in (enabled if self._is_known else others)
             if node.node_id not in self._answered
         ]
+        self._awaited = tuple(each.node_id for each in enabled if each in asked)
         await asyncio.gather(*(self._ask(node, own) for node in asked))
         if not self._is_known and self._may_go_on(own.node_id, enabled):
             await self._go_on(own.node_id)
@@ -145,6 +151,13 @@ class OwnLog:
     async def _page(self, client: Peer, own_id: int) -> list[bytes]:
         after = await asyncio.to_thread(self._intake.last_id, own_id)
         return list(await query(client, own_id, after, _PAGE, ANSWER_SECONDS))
+
+
+def _named(node_ids: Sequence[int]) -> str:
+    names = [f"node {each}" for each in node_ids[:_MOST_NAMED]]
+    more = len(node_ids) - len(names)
+    names += [f"{more} more"] if more else []
+    return f" of {', '.join(names)}" if names else ""
 
 
 def _log_taken(node: Node, new: int, disputed: int) -> None:

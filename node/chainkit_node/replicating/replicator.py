@@ -55,6 +55,8 @@ class StreamState:
     """New envelopes since the start."""
     changed_at: float = 0.0
     """When the stream opened or ended: a moment of the replicator's clock."""
+    failing_since: float | None = None
+    """Since when the peer has answered with errors alone: a moment of the same clock."""
     is_taking: bool = False
     """A frame is being stored."""
 
@@ -195,6 +197,8 @@ class Replicator:
                 was_of_use = state.received > received or self._clock() - began > OF_USE_SECONDS
                 failures = 0 if was_of_use else failures + 1
                 self._log_error(each, state, error)
+                is_silent = isinstance(error, PeerSilent)
+                state.failing_since = None if is_silent else state.failing_since or self._clock()
             except StoreError as error:
                 failures += 1
                 self._log_error(each, state, error)
@@ -267,6 +271,7 @@ class Replicator:
         self, each: Subscription, state: StreamState, request: LivenessRequest, asked_at: float
     ) -> None:
         state.is_open, state.error, state.changed_at = True, None, self._clock()
+        state.failing_since = None
         self._liveness.answered(each.peer_id, request, state.changed_at - asked_at)
         if each.is_direct:
             self._compare_soon(each.peer_id)

@@ -122,11 +122,12 @@ def server_bounds(
     refused: Refused,
     clock: Callable[[], float] = time.monotonic,
     shares_port: bool = False,
+    counts_nodes: Callable[[Callable[[], int]], None] = lambda count: None,
 ) -> Bounds:
     """Return a gate, and the limits that gRPC keeps itself.
 
     ``shares_port`` lets other processes listen at the same address; each counts for itself. The
-    clock is in seconds, and only grows.
+    clock is in seconds, and only grows. ``counts_nodes`` takes how to count nodes' streams.
     """
     options = [("grpc.so_reuseport", 1)] if shares_port else []
     if strangers.connections:
@@ -136,6 +137,7 @@ def server_bounds(
         most = max(strangers.streams_of_one, nodes.streams_of_one) + _CALLS_BESIDE_STREAMS
         options.append(("grpc.max_concurrent_streams", most))
     limiters = CallerLimiter(nodes, "node", clock), CallerLimiter(strangers, "address", clock)
+    counts_nodes(limiters[0].open_streams)
     gate = Gate(Callers(peers, *limiters), refused)
     # The gate counts each limit separately, and gives reasons; the sum bounds unread calls.
     limits = (strangers.calls, strangers.streams, nodes.calls, nodes.streams)

@@ -35,6 +35,10 @@ class CallerLimiter:
         self._filters = Held(limits.filter_bytes, limits.filter_bytes_of_one)
         self._calls = 0
 
+    def open_streams(self) -> int:
+        """Count the open streams of all callers."""
+        return self._streams.total
+
     def admit(self, name: str) -> None:
         """Count a request. Raises Overloaded above the caller's rate."""
         now = self._clock()

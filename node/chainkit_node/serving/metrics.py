@@ -58,6 +58,9 @@ class NodeMetrics:
             "Identity updates that wait for a chain's answer, and hold up others.",
         )
         self._open = self._gauge("streams_open", "Streams of envelopes that are open.")
+        self.node_streams: Callable[[], int] = int
+        """Counts the streams that other nodes have open here."""
+        self._of_nodes = self._gauge("streams_of_nodes_open", "Streams among them of other nodes.")
         self._behind = self._counter(
             "streams_behind", "Times that a stream fell behind, and had to read the database again."
         )
@@ -147,6 +150,11 @@ class NodeMetrics:
     def counts_streams(self, count: Callable[[], int]) -> None:
         """Take how to count the open streams, at each scrape."""
         self._open.set_function(count)
+
+    def counts_node_streams(self, count: Callable[[], int]) -> None:
+        """Take how to count the streams that other nodes have open here."""
+        self.node_streams = count
+        self._of_nodes.set_function(count)
 
     def counts_peers(self, open_streams: Callable[[], int], unreachable: Callable[[], int]) -> None:
         """Take how to count streams of other nodes and those that do not answer, at each scrape."""

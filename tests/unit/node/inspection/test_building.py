@@ -25,6 +25,7 @@ from chainkit_node.inspection.snapshot import (
     PeerState,
     ReportTally,
 )
+from chainkit_node.inspection.text_form import as_text
 from chainkit_node.replicating.intake import Intake, Source
 from support.chains.fake_chain import update
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
@@ -201,6 +202,17 @@ def test_build__reports__are_counted_and_the_newest_shown_with_evidence(host: Ho
     assert len({each.digest for each in other.evidence}) == 2
     assert [each.sequence_id for each in oldest.evidence] == [7, 5]
     assert Reason.ACCUSED in [each.reason for each in find_attention(status)]
+
+
+def test_build__reports_that_say_the_same__are_one_row_with_their_number(host: Host) -> None:
+    register(host)
+    host.submit(*map(slow, range(8)), proof(7, OTHER))
+
+    proved, late = built(host).reports
+
+    assert (proved.node_id, proved.times) == (OTHER, 1)
+    assert (late.node_id, late.times, late.server_time_ns) == (ACCUSED, 8, NOW_NS + 7)
+    assert ", 8 times" in as_text(built(host))
 
 
 def test_build__large_report__is_listed_and_not_looked_into(

@@ -193,7 +193,7 @@ def test_text__one_stream_of_a_reader__is_no_plural() -> None:
 
     text = as_text(replace(status, live=replace(status.live, reader_streams=1, peer_streams=2)))
 
-    assert "streams: 1 of readers, 2 of other nodes' envelopes\n" in text
+    assert "streams: 1 of readers, 3 of other nodes here, 2 of other nodes' envelopes\n" in text
 
 
 def test_text__without_a_running_node__says_what_is_not_known() -> None:

@@ -84,6 +84,7 @@ def view(
         cast(Any, SimpleNamespace(wrong=lambda: "clock: wrong")),
         cast(Any, SimpleNamespace(seconds=lambda: 0.5)),
         cast(Any, range(5)),
+        lambda: 2,
         repairs,
         Health(ReadyLimits()),
         lambda: NOW,
@@ -121,7 +122,9 @@ def test_look__at_the_node__has_its_checks_its_log_and_its_repairs() -> None:
     parts = looked()
     status = parts.status
 
-    assert (status.uptime_seconds, status.reader_streams, status.peer_streams) == (300.0, 5, 2)
+    assert (status.uptime_seconds, status.peer_streams) == (300.0, 2)
+    # The others' streams are no readers'.
+    assert (status.reader_streams, status.node_streams) == (3, 2)
     assert (status.is_ready, "step" in status.failing_checks) == (False, True)
     assert status.own_log_waits == "own log: expected an answer, got none yet"
     [repair] = status.repairs
@@ -161,6 +164,18 @@ def test_look__loop_that_hangs__is_silent_and_asks_nothing_later(
         release.set()
 
     assert threads == []
+
+
+def test_repairs__that_are_alike__are_one_with_their_number_and_the_newest_time() -> None:
+    moments = iter(range(20))
+    repairs = RecentRepairs(lambda: float(next(moments)))
+    for peer_id in (200, 300, *[200] * 9):
+        repairs.repaired(Repair(peer_id, 1, Taken(1, 0, 0, 0, 0)))
+
+    newest, other = repairs.newest()
+
+    assert (newest.peer_id, newest.times, newest.seconds_ago) == (200, 10, 1.0)
+    assert (other.peer_id, other.times, other.seconds_ago) == (300, 1, 10.0)
 
 
 def test_repairs__more_than_are_kept__are_the_newest() -> None:

@@ -39,6 +39,8 @@ class Setting:
     seconds: float = 0.0
     """Until the first frame, or until ``error``."""
     error: Exception | None = None
+    later: tuple[float, Exception] | None = None
+    """From when on it is another error, and which."""
     refused_batch: Exception | None = None
     reports: list[tuple[int, Misbehavior, LivenessRequest, int]] = field(default_factory=list)
     patience: list[float] = field(default_factory=list)
@@ -69,6 +71,7 @@ class Setting:
             task = asyncio.ensure_future(tested.run())
             await asyncio.sleep(seconds)
             self.deliveries.append(tested.delivery(200))
+            self.streams = list(tested.streams().values())
             assert not task.done()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -90,6 +93,8 @@ class Setting:
             await asyncio.sleep(header_seconds)
             raise PeerSilent("node 200", "an answer", "none")
         await asyncio.sleep(self.seconds)
+        if self.later and asyncio.get_running_loop().time() >= self.later[0]:
+            raise self.later[1]
         if self.error is not None:
             raise self.error
         yield []
@@ -198,6 +203,17 @@ def test_error_code__every_instance_is_reported_but_for_a_token_that_nobody_know
     assert tries > 2
     assert setting.reports == ([] if code is grpc.StatusCode.UNAUTHENTICATED else expected)
     assert set(setting.patience) == {4.0}
+
+
+def test_errors__after_a_silence__are_counted_from_the_first_one_on() -> None:
+    setting = Setting(error=PeerSilent("node 200", "an answer", "none"))
+    setting.later = 60.0, refusal(grpc.StatusCode.INTERNAL)
+
+    setting.play(100)
+
+    [state] = setting.streams
+    assert state.failing_since == pytest.approx(75.0, abs=16)
+    assert state.changed_at < 1.0
 
 
 def test_error_code__with_a_cursor_to_go_on_from__is_compared_with_and_no_failure() -> None:

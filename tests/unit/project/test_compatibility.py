@@ -8,22 +8,43 @@ import re
 import pytest
 
 from support.project import DOCS, ROOT
+from support.vectors import load
 
-ROWS = re.findall(
-    r"^\| .*?(@?[\w/-]+)(?:`\))? \| ([\d.]+) \|", (DOCS / "compatibility.md").read_text(), re.M
-)
-NPM = json.loads((ROOT / "package.json").read_text())
+PAGE = (DOCS / "compatibility.md").read_text()
+ROWS = re.findall(r"^\| .*?(@?[\w/-]+)(?:`\))? \| (\d[\w.-]*) \|", PAGE, re.M)
+NPM = json.loads((ROOT / "package-lock.json").read_text())["packages"]
 PYTHON = (ROOT / "requirements" / "dev.txt").read_text()
+
+
+def tried(name: str) -> str:
+    """Return the version of a counterpart by what installs it."""
+    if name == "geth":
+        [version] = re.findall(
+            r"^version=v([\d.]+)$", (ROOT / "tools" / "install_geth.sh").read_text(), re.M
+        )
+        return str(version)
+    if f"node_modules/{name}" in NPM:
+        return str(NPM[f"node_modules/{name}"]["version"])
+    recorded = re.match(r"(\S+) ([\d.]+), by ", load("protobuf_es")["source"])
+    if recorded is not None and recorded[1] == name:
+        return recorded[2]
+    [version] = re.findall(rf"^{re.escape(name)}==(\S+) ", PYTHON, re.M)
+    return str(version)
 
 
 @pytest.mark.parametrize(("name", "version"), ROWS)
 def test_compatibility__version__is_the_locked_one(name: str, version: str) -> None:
-    packages = {**NPM.get("dependencies", {}), **NPM.get("devDependencies", {})}
-    if name in packages:
-        assert packages[name] == version
-    else:
-        assert f"\n{name}=={version} " in PYTHON
+    assert tried(name) == version
 
 
-def test_compatibility__table__has_rows() -> None:
-    assert len(ROWS) > 5
+def test_compatibility__each_row__has_a_version_or_says_why_not() -> None:
+    rows = [each for each in PAGE.splitlines() if each.startswith("| ")][1:]
+
+    unversioned = [each for each in rows if each.split(" | ")[1] == "-"]
+    assert len(rows) == len(ROWS) + len(unversioned)
+    assert len(ROWS) > 10
+
+
+@pytest.mark.parametrize("path", sorted(set(re.findall(r"\]\(\.\./(tests/[^)]+)\)", PAGE))))
+def test_compatibility__test_that_a_row_names__exists(path: str) -> None:
+    assert (ROOT / path).is_file()

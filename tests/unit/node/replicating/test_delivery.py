@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import pytest
-
 from chainkit.protocol.log_ranges import LogRange
 from chainkit.protocol.methods import COMPARE_RANGES
 from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
@@ -157,7 +155,6 @@ def test_compare__an_open_stream_brings_nothing_until_the_next_round__all_is_fet
     assert world.is_settled()
 
 
-@pytest.mark.conforms("N45")
 def test_compare__this_node_stores_slower_than_its_stream_delivers__fetches_no_backlog() -> None:
     world = World(Delivery.TAKES)
 

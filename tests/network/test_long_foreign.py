@@ -29,7 +29,7 @@ PAUSE_SECONDS = 0.02
 NEVER_GIVEN = 10_000_000
 PAGE = 1_000
 PATIENCE_SECONDS = 420.0
-"""What a node never signed is missing after five minutes by its own word."""
+"""By its own word, an envelope that a node never signed is missing after five minutes."""
 
 pytestmark = [only_in_soak, pytest.mark.timeout(2400)]
 

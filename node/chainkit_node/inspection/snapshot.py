@@ -228,7 +228,7 @@ class RepairStatus:
 
 @dataclass(frozen=True, slots=True)
 class HostStatus:
-    """What another node hosts about this one."""
+    """The reports about this node that another node hosts."""
 
     node_id: int
     """The host."""

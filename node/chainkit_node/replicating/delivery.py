@@ -13,7 +13,7 @@ from chainkit.protocol.originated_envelope import parse_originated
 
 
 class Delivery(Enum):
-    """What the streams of an originator are doing."""
+    """The work of an originator's streams at a moment."""
 
     NONE = auto()
     """No stream is open."""

@@ -5,8 +5,8 @@ two nodes meet in time, and n nodes cost each other 2 n questions a round. A nod
 begun to answer is compared first.
 
 An envelope that both nodes hold differently is fetched, and becomes evidence against its
-originator. The other node fetches what it lacks. What an open stream is about to bring is left to
-the stream.
+originator. The other node fetches what it lacks. An envelope that an open stream is about to bring
+is left to the stream.
 
 A peer that answers no comparison owes none: only this network's nodes have the method. It is asked
 by QueryEnvelopes, as each node is, for what this node lacks.

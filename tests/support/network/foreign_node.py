@@ -58,7 +58,7 @@ class ForeignNode:
         self._logs: dict[int, dict[int, bytes]] = {}
         """Envelopes by originator and id, in the order of the ids."""
         self._others: dict[int, bytes] = {}
-        """What the victim gets under an id of this node."""
+        """The envelopes that the victim gets, by ids of this node."""
         self._last_ns = 0
         self._streams: Counter[int] = Counter()
         self._changed = asyncio.Event()

@@ -143,16 +143,6 @@ class RealNode:
         """Return what it has of an originator."""
         return self.api.query(originators=[originator_id])
 
-    def refused_for_load(self) -> int:
-        """Return how many calls it has refused because it had too many."""
-        lines = self._monitored("/metrics").decode().splitlines()
-        refused = [
-            each.split()[-1]
-            for each in lines
-            if each.startswith("chainkit_node_refusals_total{") and "RESOURCE_EXHAUSTED" in each
-        ]
-        return int(sum(map(float, refused)))
-
     def peer_streams(self) -> int:
         """Return how many streams of other nodes' envelopes it has open."""
         lines = self._monitored("/metrics").decode().splitlines()

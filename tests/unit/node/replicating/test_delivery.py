@@ -1,4 +1,4 @@
-"""What a comparison leaves to open streams, and what it fetches itself."""
+"""A comparison leaves some envelopes to open streams, and fetches others itself."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class World:
     def answered(
         self, originator_id: int, through: int, held: Sequence[range], expired: Sequence[range]
     ) -> None:
-        """What is missing is not of interest here."""
+        """Gaps are not of interest here."""
 
     async def call(self, method: str, request: bytes, seconds: float) -> bytes:
         whole = log_of(*range(1, len(LOG) + 1))

@@ -47,7 +47,7 @@ class Setting:
     compared: set[int] = field(default_factory=set)
     """Nodes that are to be compared with soon."""
     deliveries: list[Delivery] = field(default_factory=list)
-    """What the stream was doing before it was open, while a frame was stored, and then."""
+    """The stream's work before it was open, while a frame was stored, and then."""
 
     def play(self, seconds: float) -> None:
         """Replicate for so long."""

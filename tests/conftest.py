@@ -9,7 +9,12 @@ from xdist.scheduler import LoadFileScheduling
 import localnet  # noqa: F401 (before gRPC, which reads what it sets)
 from support.seeds import day_of_run
 
-pytest_plugins = ["support.chains.chain", "support.durations", "support.indexer.databases"]
+pytest_plugins = [
+    "support.chains.chain",
+    "support.durations",
+    "support.indexer.databases",
+    "support.warm_commands",
+]
 
 SPARK = {"tests/jobs/test_import": "imports", "tests/jobs/": "audits"}
 """Files whose tests share a worker by how their paths begin: each worker starts a Spark session."""

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import Idle, StepResult
+from localnet import commands
 from support import payloads
 from support.chains.chain import LocalChain
 
@@ -83,11 +83,13 @@ class Node:
 
     def start(self, *options: str, **changes: object) -> subprocess.Popen[str]:
         """Start `chainkit index run` as an operator would."""
-        return subprocess.Popen(
-            [chainkit_program(), "index", "run", *self.follower_options(**changes), *options],
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        reading, writing = os.pipe()
+        with open(writing, "wb") as log:
+            process = commands.start_command(
+                ["index", "run", *self.follower_options(**changes), *options], environment(), log
+            )
+        process.stderr = open(reading)  # noqa: SIM115
+        return process
 
 
 def publish(chain: LocalChain, count: int, start: int = 0) -> None:
@@ -96,21 +98,18 @@ def publish(chain: LocalChain, count: int, start: int = 0) -> None:
         chain.publish_message(GROUP, payloads.commit(GROUP, seed=seed))
 
 
-def chainkit_program() -> str:
-    return str(Path(sys.executable).with_name("chainkit"))
-
-
 def chainkit(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command of `chainkit` without the caller's own settings."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("CHAINKIT_")}
-    return subprocess.run(
-        [chainkit_program(), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-        env=environment,
-    )
+    return commands.run_to_end([commands.CHAINKIT, *arguments], environment())
+
+
+def environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("CHAINKIT_")}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def forked(commands_are_warm: None) -> None:
+    """All commands are forks."""
 
 
 @pytest.fixture

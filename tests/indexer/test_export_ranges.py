@@ -1,5 +1,5 @@
+import os
 import random
-import subprocess
 import time
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from chainkit.exports import files_of
 from chainkit_indexer.export import write_export
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
+from localnet import commands
 from support.audit.export_folders import contents_of
 from support.chains.chain import LocalChain
 from support.command_line import run as run_here
@@ -18,7 +19,7 @@ from support.indexer.follower import Follower
 from support.payloads import commit
 from support.seeds import IS_SOAK
 
-from .conftest import GROUP, Node, chainkit_program
+from .conftest import GROUP, Node
 
 KILLS = 60 if IS_SOAK else 8
 LONGEST_WRITE_SECONDS = 0.15
@@ -77,9 +78,10 @@ def test_export__command_again__says_what_was_kept(
     assert "expected --range-blocks 2 as it was made with, got 3" in other_ranges.err
 
 
-def kill_while_it_writes(command: list[str], out: Path, chance: random.Random) -> None:
+def kill_while_it_writes(words: list[str], out: Path, chance: random.Random) -> None:
     """Start an export, wait until it writes, and kill it some moments later, or let it end."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    with open(os.devnull, "wb") as log:
+        process = commands.start_command(words, os.environ, log)
     while process.poll() is None and not (out / ".partial").exists():
         time.sleep(0.001)
     time.sleep(chance.uniform(0, LONGEST_WRITE_SECONDS))
@@ -93,8 +95,8 @@ def test_export__killed_at_random_moments__is_always_a_finished_one(
     seed = random.randrange(2**32)
     chance = random.Random(seed)
     database, out = tmp_path / "node.db", tmp_path / "export"
-    command = [chainkit_program(), "index", "export", "--database", str(database)]
-    command += ["--out", str(out), "--range-blocks", "1"]
+    words = ["index", "export", "--database", str(database)]
+    words += ["--out", str(out), "--range-blocks", "1"]
     with Follower(local_chain.record, database, finality=SHALLOW) as follower:
         post(local_chain, 4)
         follower.catch_up(local_chain.endpoint)
@@ -102,7 +104,7 @@ def test_export__killed_at_random_moments__is_always_a_finished_one(
         for number in range(KILLS):
             post(local_chain, 1, start=4 + number)
             follower.catch_up(local_chain.endpoint)
-            kill_while_it_writes(command, out, chance)
+            kill_while_it_writes(words, out, chance)
             read_manifest(out, "node")
         write_export(follower.store, out, range_blocks=1)
         write_export(follower.store, tmp_path / "clean", range_blocks=1)

@@ -13,10 +13,11 @@ from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
+from localnet.commands import CHAINKIT
 from support.chains.chain import LocalChain
 from support.command_line import run as run_here
 
-from .conftest import GROUP, Node, chainkit, chainkit_program, publish
+from .conftest import GROUP, Node, chainkit, publish
 from .test_commands import unused_url
 
 pytest_plugins = ["support.indexer.revisions"]
@@ -243,7 +244,7 @@ def test_status__watched_until_ctrl_c__ends_as_interrupted(
     publish(local_chain, 1)
     node.catch_up()
     process = subprocess.Popen(
-        [chainkit_program(), "index", "status", "--database", node.database, "--watch", "0.1"],
+        [CHAINKIT, "index", "status", "--database", node.database, "--watch", "0.1"],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,

@@ -59,6 +59,7 @@ class WarmProcess:
     def __init__(self, connection: socket.socket, pid: int) -> None:
         self.pid = pid
         self.returncode: int | None = None
+        self.stderr: IO[str] | None = None
         self._connection = connection
 
     def poll(self) -> int | None:
@@ -79,6 +80,14 @@ class WarmProcess:
             assert said, "the parent of all commands has ended"
             self.returncode = int(said)
         return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[None, str]:
+        """Read the errors to their end, and wait for that of the command."""
+        assert self.stderr is not None
+        with self.stderr:
+            said = self.stderr.read()
+        self.wait(timeout)
+        return None, said
 
     def send_signal(self, number: int) -> None:
         """Send a signal, unless it has ended."""
@@ -190,6 +199,20 @@ def _content(descriptor: int) -> str:
     os.lseek(descriptor, 0, os.SEEK_SET)
     with open(descriptor, encoding="utf-8", closefd=False) as file:
         return file.read()
+
+
+@pytest.fixture(scope="session")
+def warm_commands() -> Iterator[WarmCommands]:
+    """The parent of a worker's commands, in whichever folder its tests are."""
+    with WarmCommands() as warm:
+        yield warm
+
+
+# Not for the session: some folders start the installed program.
+@pytest.fixture(scope="module")
+def commands_are_warm(warm_commands: WarmCommands) -> Iterator[None]:
+    with warm_commands.in_localnet():
+        yield
 
 
 # ---------------------------------------------------------------- in the parent

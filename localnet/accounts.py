@@ -1,4 +1,7 @@
-"""anvil's development accounts. Their keys are public: never fund them elsewhere."""
+"""Keys of a private chain: anvil's development accounts, which are public, and nodes' own.
+
+Never fund them elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Final
 from eth_account import Account
 from eth_account.signers.local import LocalAccount
 
+from chainkit.signatures import SigningKey
 from localnet.private_file import write_private
 
 MNEMONIC: Final = "test test test test test test test test test test test junk"
@@ -28,7 +32,17 @@ def development_account(number: int) -> LocalAccount:
 
 def write_keystore(path: Path, password: str, number: int) -> None:
     """Write an account's key as a keystore, as real owners hold theirs."""
-    account = development_account(number)
-    # Everybody knows the key: a password that is slow to guess would only cost time.
-    keystore = Account.encrypt(bytes(account.key), password, iterations=_ITERATIONS)
+    _write(path, password, bytes(development_account(number).key))
+
+
+def write_new_keystore(path: Path, password: str) -> SigningKey:
+    """Write a new key as a keystore, for a node of a private chain, and return the key."""
+    secret = bytes(Account.create().key)
+    _write(path, password, secret)
+    return SigningKey(secret)
+
+
+def _write(path: Path, password: str, secret: bytes) -> None:
+    # No such key protects anything: a password that is slow to guess would only cost time.
+    keystore = Account.encrypt(secret, password, iterations=_ITERATIONS)
     write_private(path, json.dumps(keystore) + "\n")

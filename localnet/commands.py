@@ -30,6 +30,11 @@ class Settings:
     password_path: Path
 
     @property
+    def password(self) -> str:
+        """The password of all keystores."""
+        return self.password_path.read_text().strip()
+
+    @property
     def environment(self) -> dict[str, str]:
         """The environment of a command."""
         return os.environ | {

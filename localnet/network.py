@@ -17,8 +17,9 @@ from chainkit.protocol.payer_envelope import sign_payer_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.signatures import SigningKey, keccak256
+from chainkit.text.hexadecimal import hex0x
 from chainkit.types import TopicKind
-from localnet.accounts import COUNCIL, development_account, write_keystore
+from localnet.accounts import COUNCIL, development_account, write_keystore, write_new_keystore
 from localnet.commands import Background, CommandFailed, Settings, run_json
 
 GATEWAY_ACCOUNT: Final = 7
@@ -105,7 +106,7 @@ def start_node(
     ``public_url`` is where others reach it, if that is not where it listens.
     """
     keystore = folder / "node.keystore"
-    keys = run_json(settings, "key", "new", "--keystore", keystore)
+    key = write_new_keystore(keystore, settings.password)
     node = Background(
         settings,
         folder / "node.log",
@@ -117,7 +118,7 @@ def start_node(
     url = f"http://127.0.0.1:{port}"
     added = run_json(
         settings,
-        *("registry", "add", "--public-key", keys["public_key"]),
+        *("registry", "add", "--public-key", hex0x(key.public_key)),
         *("--http-address", public_url or url),
         *("--holder", development_account(COUNCIL).address, "--no-check-url"),
         *("--broadcast", "--keystore", owner),

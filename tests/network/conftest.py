@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
@@ -14,9 +15,9 @@ from eth_account.signers.local import LocalAccount
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
 from localnet.commands import Settings
-from localnet.deployment import deploy
 from localnet.network import Network, running_network
 from localnet.private_file import write_private
+from support.chains.chain import Deployment, send_deployment
 from support.network.api import Api
 from support.warm_commands import WarmCommands
 
@@ -24,17 +25,9 @@ PASSWORD = "network"
 _NUMBERS = count(1)
 
 
-@pytest.fixture(scope="session")
-def warm_commands() -> Iterator[WarmCommands]:
-    with WarmCommands() as warm:
-        yield warm
-
-
-# Not for the session: other folders start the installed program.
 @pytest.fixture(scope="module", autouse=True)
-def commands_are_warm(warm_commands: WarmCommands) -> Iterator[None]:
-    with warm_commands.in_localnet():
-        yield
+def forked(commands_are_warm: None) -> None:
+    """All commands are forks."""
 
 
 @pytest.fixture(scope="session")
@@ -44,16 +37,21 @@ def chain() -> Iterator[Anvil]:
 
 
 @pytest.fixture(scope="session")
-def settings(chain: Anvil, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return deployed(chain, tmp_path_factory.mktemp("network"))
+def settings(
+    chain: Anvil, local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
+    return deployed(chain, local_deployment, tmp_path_factory.mktemp("network"))
 
 
 @pytest.fixture(scope="session")
-def network(settings: Settings) -> Iterator[Network]:
+def network(settings: Settings, warm_commands: WarmCommands) -> Iterator[Network]:
     folder = settings.record_path.parent
     owner = folder / "owner.keystore"
     write_keystore(owner, PASSWORD, COUNCIL)
-    with running_network(settings, folder, owner, PASSWORD) as running:
+    with ExitStack() as stack:
+        # Started before the first module's own commands are.
+        with warm_commands.in_localnet():
+            running = stack.enter_context(running_network(settings, folder, owner, PASSWORD))
         yield running
 
 
@@ -65,11 +63,11 @@ def node(network: Network) -> Iterator[Api]:
     api.close()
 
 
-def deployed(chain: Anvil, folder: Path) -> Settings:
+def deployed(chain: Anvil, deployment: Deployment, folder: Path) -> Settings:
     """Deploy contracts on a chain; the files of its network are in the folder."""
     settings = Settings(chain.url, folder / "deployment.json", folder / "password")
     write_private(settings.password_path, PASSWORD + "\n")
-    deploy(chain.url, settings.record_path)
+    send_deployment(deployment, chain, settings.record_path)
     return settings
 
 

@@ -15,6 +15,7 @@ from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
 from localnet.network import start_gateway, start_node
 from localnet.ports import free_port
+from support.chains.chain import Deployment
 from support.network.envoy import Envoy
 from support.network.node_sdk import BrowserSdkClient, NodeSdkClient
 from support.network.real_nodes import until
@@ -23,14 +24,16 @@ from .conftest import PASSWORD, deployed, new_person
 
 
 @pytest.fixture(scope="module")
-def gateway_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def gateway_url(
+    local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
     """The URL of Envoy before a gateway; the registry has that of Envoy before a node."""
     folder = tmp_path_factory.mktemp("behind-envoy")
     owner = folder / "owner.keystore"
     address = f"127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         anvil = stack.enter_context(Anvil())
-        settings = deployed(anvil, folder)
+        settings = deployed(anvil, local_deployment, folder)
         write_keystore(owner, PASSWORD, COUNCIL)
         before_node = stack.enter_context(proxy(folder / "node-envoy", f"http://{address}"))
         start_node(

@@ -16,7 +16,8 @@ import pytest
 from chainkit_node.cli import run
 from chainkit_node.originating.publisher import Publisher
 from chainkit_node.serving.server import NodeServer
-from localnet.commands import Settings, run_json
+from localnet.accounts import write_new_keystore
+from localnet.commands import Settings
 
 THREADS = {"indexer", "judge", "sequencer", "reports"}
 SECONDS = 60.0
@@ -66,7 +67,7 @@ def test_node__closing_two_parts_fails__closes_the_others_and_raises_the_first_f
     monkeypatch.setattr(NodeServer, "stop", failing_stop)
     monkeypatch.setattr(Publisher, "close", failing_close)
     keystore = tmp_path / "node.keystore"
-    run_json(settings, "key", "new", "--keystore", keystore)
+    write_new_keystore(keystore, settings.password)
     threading.Thread(target=signal_once_running).start()
 
     with pytest.raises(RuntimeError, match="server"):

@@ -18,7 +18,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit_node.serving.certificate import CertificateFiles
-from localnet.commands import Background, CommandFailed, Settings, run, run_json
+from localnet.accounts import write_new_keystore
+from localnet.commands import Background, CommandFailed, Settings, run
 from support import publishes
 from support.network.api import REPLICATION, query
 
@@ -60,7 +61,7 @@ class Operated:
 def arguments(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     folder = tmp_path_factory.mktemp("operated")
     keystore = folder / "node.keystore"
-    run_json(settings, "key", "new", "--keystore", keystore)
+    write_new_keystore(keystore, settings.password)
     return ["node", "run", "--keystore", str(keystore), "--database", str(folder / "node.db")]
 
 

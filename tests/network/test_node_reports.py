@@ -15,7 +15,7 @@ from chainkit.misbehavior.report import parse_unsigned
 from chainkit.protocol.proto.message_api_pb2 import MisbehaviorReport
 from chainkit.protocol.reports import reporter_of
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
-from localnet.accounts import COUNCIL, development_account, write_keystore
+from localnet.accounts import COUNCIL, development_account, write_keystore, write_new_keystore
 from localnet.commands import Background, Settings, run_json
 from localnet.network import Network, start_service
 from support import publishes
@@ -67,9 +67,8 @@ def node(settings: Settings, network: Network, tmp_path_factory: pytest.TempPath
         *("--holder", development_account(COUNCIL).address),
         *("--broadcast", "--keystore", owner),
     )
-    keys = run_json(settings, "key", "new", "--keystore", folder / "node.keystore")
-    public_key = bytes.fromhex(keys["public_key"].removeprefix("0x"))
-    return Node(settings, folder, public_key, int(added["node_id"]))
+    key = write_new_keystore(folder / "node.keystore", settings.password)
+    return Node(settings, folder, key.public_key, int(added["node_id"]))
 
 
 def until_accepted(submit: Callable[[], None]) -> None:

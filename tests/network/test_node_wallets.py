@@ -16,8 +16,9 @@ from chainkit.identity.text import eip191_digest
 from chainkit.protocol.proto import envelopes_pb2, identity_associations_pb2
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
+from localnet.accounts import write_new_keystore
 from localnet.anvil import Anvil
-from localnet.commands import Background, Settings, run_json
+from localnet.commands import Background, Settings
 from support.chains.chain import LocalChain
 from support.identity import Installation, add, create, inbox_of, update
 from support.network.api import Api
@@ -59,7 +60,7 @@ def service(
     settings: Settings, wallets: WalletChain, tmp_path: Path
 ) -> Iterator[tuple[Background, Api, Operated]]:
     keystore = tmp_path / "node.keystore"
-    run_json(settings, "key", "new", "--keystore", keystore)
+    write_new_keystore(keystore, settings.password)
     running = Background(
         settings,
         tmp_path / "log",

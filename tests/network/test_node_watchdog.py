@@ -19,7 +19,7 @@ from chainkit.protocol.envelope import (
 )
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey
-from localnet.accounts import COUNCIL, development_account, write_keystore
+from localnet.accounts import COUNCIL, development_account, write_keystore, write_new_keystore
 from localnet.commands import Background, Settings, run_json
 from localnet.network import Network, start_service
 from support import mls, publishes
@@ -68,7 +68,7 @@ def register(settings: Settings, folder: Path, url: str) -> int:
 def watching_node(settings: Settings, folder: Path) -> Iterator[Api]:
     """A node that the registry need not list, and that looks at the others all the time."""
     keystore = folder / "node.keystore"
-    run_json(settings, "key", "new", "--keystore", keystore)
+    write_new_keystore(keystore, settings.password)
     service = Background(
         settings,
         folder / "node.log",

@@ -174,18 +174,22 @@ def redeployed(
     block_seconds: int | None = None,
     caps_gas: bool = True,
 ) -> Iterator[LocalChain]:
-    """Start a fresh anvil and send the deployment's own transactions: the same addresses again."""
+    """Start a fresh anvil and deploy to it; with ``block_seconds``, always the same blocks."""
     with Anvil(*options, caps_gas=caps_gas) as anvil:
-        genesis = "0x" + anvil.endpoint.header(0).hash.hex()
-        path = folder / "deployment.json"
-        path.write_text(json.dumps(deployment.record | {"genesis_hash": genesis}))
-        chain = LocalChain(anvil, read_deployment_record(path), path)
         if block_seconds is not None:
             # With a time of its own, the same transactions give the same blocks.
             anvil.request("anvil_setBlockTimestampInterval", block_seconds)
-        for raw in deployment.raw_transactions:
-            chain.send_raw(parse_bytes(raw))
-        yield chain
+        yield send_deployment(deployment, anvil, folder / "deployment.json")
+
+
+def send_deployment(deployment: Deployment, anvil: Anvil, record_path: Path) -> LocalChain:
+    """Send the deployment's own transactions to a fresh anvil: the same addresses again."""
+    genesis = "0x" + anvil.endpoint.header(0).hash.hex()
+    record_path.write_text(json.dumps(deployment.record | {"genesis_hash": genesis}))
+    chain = LocalChain(anvil, read_deployment_record(record_path), record_path)
+    for raw in deployment.raw_transactions:
+        chain.send_raw(parse_bytes(raw))
+    return chain
 
 
 @pytest.fixture

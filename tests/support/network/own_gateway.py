@@ -28,7 +28,7 @@ class OwnGateway:
     ) -> None:
         """Take the node's id and URL, and more options of ``gateway run``."""
         keystore = folder / "payer.keystore"
-        write_keystore(keystore, settings.password_path.read_text().strip(), ACCOUNT)
+        write_keystore(keystore, settings.password, ACCOUNT)
         self.log = folder / "gateway.log"
         self.environment = settings.environment
         self.command = [

@@ -175,8 +175,9 @@ contracts: setup  ## the contracts, through Ape on anvil
 # Servers are waited for much of the time: three workers keep two cores busy.
 integration: WORKERS := 3
 integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and clients
-	@# The demo takes longest: begun first, it ends long before the rest does.
-	$(PYTEST) tests/e2e tests/jobs tests/network tests/indexer tests/council tests/client tests/verification -q -rs \
+	@# The demo takes longest: begun first, it ends long before the rest does. Each worker keeps a
+	@# network of nodes from its first test that asks for one: begun last, it idles for nobody.
+	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/client tests/verification tests/network -q -rs \
 	  $(PARALLEL)
 
 test-chains: setup  ## the indexer on geth, which is built from its Go module; left out where Go is not

@@ -16,8 +16,14 @@ pytest_plugins = [
     "support.warm_commands",
 ]
 
-SPARK = {"tests/jobs/test_import": "imports", "tests/jobs/": "audits"}
-"""Files whose tests share a worker by how their paths begin: each worker starts a Spark session."""
+SPARK = {
+    "tests/jobs/test_cluster": "clusters",
+    "tests/jobs/test_import": "imports",
+    "tests/jobs/": "audits",
+}
+"""Files whose tests share a worker by how their paths begin: each worker starts a Spark session.
+
+Those of clusters start their own."""
 
 
 def pytest_configure() -> None:

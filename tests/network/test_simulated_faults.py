@@ -15,12 +15,12 @@ from support.network.simulation.checks import check
 from support.network.simulation.story import played
 from support.seeds import parts, seeds, span
 
-SEEDS = seeds(fixed=60, of_day=30, in_soak=20_000)
+SEEDS = seeds(fixed=40, of_day=20, in_soak=20_000)
 
 
 @pytest.mark.conforms("N27", "N28", "N30", "N31", "N32")
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("part", parts(SEEDS, 30), ids=span)
+@pytest.mark.parametrize("part", parts(SEEDS, 20), ids=span)
 def test_honest_nodes__any_faults__hold_the_same_and_accuse_nobody(part: Sequence[int]) -> None:
     for seed in part:
         check(played(seed))

@@ -31,8 +31,8 @@ In the end everything is mended, and must hold:
 - each lie that misled an honest node is reported as what it is, by a report that verifies offline.
   A report of BLOCKCHAIN_INCONSISTENCY is a claim as long as nobody asks the chain.
 
-`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 204 stories in
-`make test`: 155 are always the same, 49 are new each day. `make soak` plays 39,000. A story that
+`tests/network/test_simulated_faults.py` and `test_simulated_lies.py` play 174 stories in
+`make test`: 135 are always the same, 39 are new each day. `make soak` plays 39,000. A story that
 fails is played again by its seed.
 
 Stories leave out what no node can help. A node that lags by more than the blocks between the
@@ -86,7 +86,7 @@ The MLS engine of all others is a toy, which fails where one key encrypts two me
 `tests/support/gateway/model_pool.py` is the pool of a gateway's payer, behind replicas that lag: it
 answers late, twice or not at all, refuses what it has, replaces, drops, and loses blocks to reorgs,
 a foreign transaction uses nonces up, and the gateway is killed before and after it sends. In the
-end, each payload is on the chain once. `tests/unit/gateway/test_model_pool.py` plays 240 seeds, and
+end, each payload is on the chain once. `tests/unit/gateway/test_model_pool.py` plays 100 seeds, and
 10,000 in `make soak`.
 
 Some stories and worlds of `make test` are new each day. pytest prints that day;

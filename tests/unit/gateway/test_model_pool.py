@@ -20,7 +20,7 @@ from support.gateway.fake_chain import FINAL_BLOCKS, RECORD
 from support.gateway.model_pool import SIGNER, Killed, ModelPool
 from support.seeds import parts, seeds, span
 
-SEEDS = seeds(200, 40, in_soak=10_000)
+SEEDS = seeds(fixed=60, of_day=40, in_soak=10_000)
 PUBLICATIONS = [
     route(publishes.commit(), "ann"),
     route(publishes.identity_update(), "ben"),

@@ -7,7 +7,6 @@ a fault of ours, with its traceback); 130 interrupted; 141 nobody reads the outp
 
 from __future__ import annotations
 
-import importlib
 import io
 import os
 import sys
@@ -19,7 +18,7 @@ import click
 from chainkit import __version__
 from chainkit.errors import ChainkitError
 from chainkit.extras import how_to_install
-from chainkit.terminal.command import SuggestingGroup
+from chainkit.terminal.command import SuggestingGroup, load_command
 from chainkit.terminal.facts import echo_error, folded
 
 SECTIONS: Final = {
@@ -88,7 +87,7 @@ class RootGroup(SuggestingGroup):
     def _load(self, name: str, import_path: str) -> click.Command:
         module_name, attribute = import_path.split(":")
         try:
-            command = getattr(importlib.import_module(module_name), attribute)
+            return load_command(module_name, attribute)
         except ModuleNotFoundError as error:
             if name not in _EXTRAS:
                 raise
@@ -96,8 +95,6 @@ class RootGroup(SuggestingGroup):
             raise click.UsageError(
                 f"chainkit {name} needs the package {error.name}: {hint}"
             ) from error
-        assert isinstance(command, click.Command)
-        return command
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands by whom they serve, without importing them."""

@@ -1,3 +1,4 @@
+import gc
 import inspect
 import json
 import re
@@ -5,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -13,7 +15,7 @@ from click.testing import CliRunner
 
 from chainkit import __version__
 from chainkit.cli.main import SECTIONS, chainkit, main
-from chainkit.terminal.command import LazyGroup
+from chainkit.terminal.command import LazyGroup, load_command
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 HEAVY = ["ape", "pyarrow", "pyspark", "sqlalchemy"]
@@ -68,6 +70,29 @@ def faults_of_example(example: str) -> list[str]:
 def run_python(code: str) -> str:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     return done.stdout
+
+
+@pytest.mark.parametrize("end", ["", "raise ModuleNotFoundError('a_package')"])
+def test_load__module_of_a_command__is_imported_while_no_garbage_is_collected(
+    end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"command_{bool(end)}"
+    seen = tmp_path / "seen"
+    lines = [
+        "import click, gc",
+        "from pathlib import Path",
+        f"Path({str(seen)!r}).write_text(str(gc.isenabled()))",
+        end,
+        "command = click.Command('shown')",
+    ]
+    (tmp_path / f"{name}.py").write_text("\n".join(lines))
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ModuleNotFoundError) if end else nullcontext():
+        assert load_command(name, "command").name == "shown"
+
+    assert seen.read_text() == "False"
+    assert gc.isenabled()
 
 
 # ------------------------------------------------------------------ every command

@@ -38,6 +38,7 @@ from chainkit.errors import (
     StateUnavailable,
 )
 from chainkit.ethereum.delegation import delegate_of
+from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.signatures import keccak256
 from chainkit.text.ether import MAX_COST
@@ -102,14 +103,16 @@ class PayerAccount:
         pool: Pool,
         signer: KeySigner,
         journal: Journal,
+        contracts: Iterable[PayloadContract],
         *,
         permit: Permit = all_permitted,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """Take the chain, the signer, and the journal of transactions."""
+        """Take the chain, the signer, the journal of transactions, and what these call."""
         self._pool = pool
         self._signer = signer
         self._journal = journal
+        self._contracts = {each.address: each for each in contracts}
         self._permit = permit
         self._now_ns = now_ns
         self._lock = threading.Lock()
@@ -350,9 +353,8 @@ class PayerAccount:
             except RetryableChainError:
                 continue  # a block that is just being replaced, or an endpoint that pauses
             subject = f"receipt of 0x{each.hash.hex()}"
-            paid = endpoint.parsed(
-                subject, partial(settlement_of, receipt, call_of(each.raw).to), answer
-            )
+            called = self._contracts.get(call_of(each.raw).to)
+            paid = endpoint.parsed(subject, partial(settlement_of, receipt, called), answer)
             self._journal.settle(each, paid)
             return receipt
         return None

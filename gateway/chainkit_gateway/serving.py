@@ -55,7 +55,7 @@ def _asking(
             return None
         seconds = until - asyncio.get_running_loop().time()
         try:
-            envelope = await node.indexed(topic, mined.sequence_id, mined.transaction_hash, seconds)
+            envelope = await node.indexed(topic, mined.place, mined.transaction_hash, seconds)
         except NodeLost:
             return None
         return envelope if node.has_signed(envelope) else None

@@ -9,6 +9,7 @@ import rlp
 
 from chainkit.chain import parse_integer
 from chainkit.protocol.events import decode_payload_event
+from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.types import Receipt
 from chainkit_gateway.types import Settlement
 
@@ -28,15 +29,16 @@ def raised(fee: int) -> int:
     return fee + max(1, -(-fee // 8))
 
 
-def settlement_of(receipt: Receipt, contract: bytes, answer: Any) -> Settlement:
+def settlement_of(receipt: Receipt, contract: PayloadContract | None, answer: Any) -> Settlement:
     """Return what a transaction cost, and the id that its payload got, by its endpoint's answer.
 
-    ``contract`` is the 20 bytes of the contract that it called.
+    ``contract`` is the one that it called; None for another account, which takes no payload.
     """
     used, price = (parse_integer(answer[name]) for name in ("gasUsed", "effectiveGasPrice"))
-    events = (decode_payload_event(log) for log in receipt.logs if log.address == contract)
-    ids = [each.sequence_id for each in events]
-    sequence_id = ids[0] if ids else None
+    sequence_id = None
+    for log in receipt.logs:
+        if contract is not None and log.address == contract.address and sequence_id is None:
+            sequence_id = decode_payload_event(log, contract).sequence_id
     return Settlement(receipt.block.reference, receipt.succeeded, used, price, sequence_id)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from chainkit.types import BlockReference, TopicKind
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, BlockReference, Place, TopicKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,10 +86,17 @@ class Mined:
     transaction_hash: bytes
     """32 bytes."""
     sequence_id: int
-    """Sequence id of the chain's originator."""
+    """Of the contract's originator."""
     block: BlockReference
     envelope: bytes
     """The OriginatorEnvelope as nodes write it, without a node's signature."""
+    originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
+    """Of the contract that took the payload."""
+
+    @property
+    def place(self) -> Place:
+        """Originator and sequence id."""
+        return self.originator_id, self.sequence_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +132,7 @@ class Node(Protocol):
         ...
 
     async def indexed(
-        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
+        self, topic: bytes, place: Place, transaction_hash: bytes, seconds: float
     ) -> bytes:
         """Return a payload of the chain once the node serves it."""
         ...

@@ -145,6 +145,11 @@ class EnvelopeLog:
         block = read_block(connection, block_number)
         return self._before_first() if block is None else block.sequence_ids
 
+    @property
+    def sparse_ids(self) -> Collection[int]:
+        """The chain's originators whose payloads come under any sequence ids (ADR 50)."""
+        return self._store.identity.sparse_originator_ids
+
     def position(self, topics: Collection[bytes]) -> tuple[Cursor, Mapping[bytes, tuple[int, int]]]:
         """Return the node's cursor, and the latest payload that the chain has on each topic.
 

@@ -13,7 +13,8 @@ import click
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import EndpointPool
-from chainkit.contracts.deployment import read_deployment_record
+from chainkit.contracts.deployment import record_subject
+from chainkit.contracts.followed import read_followed_deployment
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError, MalformedData
@@ -170,17 +171,21 @@ def run_command(options: _Options) -> None:
     configure_logging(options.log_format)
     clients = _clients(options)
     secret = load_secret(options.keystore_path, options.password_path)
-    record = read_deployment_record(options.deployment_path)
+    deployment = read_followed_deployment(options.deployment_path)
+    subject = record_subject(options.deployment_path)
+    contracts = deployment.contracts_by_kind(subject)
+    registry = deployment.registry_here(subject)
     pool = EndpointPool.connect(
-        options.rpc_urls, lambda endpoint: check_deployment(endpoint, record)
+        options.rpc_urls, lambda endpoint: check_deployment(endpoint, deployment)
     )
-    read = registry_reader(pool, record.node_registry.address)
+    read = registry_reader(pool, registry.address)
     given = _given_nodes(options.node_urls)
     entries = readdressed(read(), given) if given else read()
     journal = Journal.open(options.journal_path)
     signer = KeySigner(str(options.keystore_path), secret)
-    account = PayerAccount(pool, signer, journal, permit=_permit(journal, options.daily_limit))
-    chain = ChainPublisher(account, record, depth=options.depth)
+    permit = _permit(journal, options.daily_limit)
+    account = PayerAccount(pool, signer, journal, contracts.values(), permit=permit)
+    chain = ChainPublisher(account, deployment.chain_id, contracts, depth=options.depth)
     _warn_of_delegation(account)
 
     async def run() -> None:

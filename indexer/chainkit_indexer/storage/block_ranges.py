@@ -52,6 +52,14 @@ class BlockCut:
         ids = select(logs.sequence_id).where(self.above(logs))
         return and_(is_originator, columns.sequence_id.in_(ids))
 
+    def last_below(self, connection: Connection) -> int:
+        """Return the highest sequence id of which, and of all lower ones, nothing is above."""
+        if self.block_number is None:
+            return self.last
+        logs = schema.envelope_logs.c
+        lowest = connection.scalar(select(func.min(logs.sequence_id)).where(self.above(logs)))
+        return self.last if lowest is None else min(self.last, lowest - 1)
+
 
 def cuts_above(
     sequence_ids: Mapping[int, int], block_number: int, sparse: Collection[int]
@@ -92,6 +100,21 @@ def rows_within(
         None if last is None else first_sequence_id_from(connection, table, originator_id, last + 1)
     )
     return found if after is None else and_(found, columns.sequence_id < after)
+
+
+def served_ids_within(
+    connection: Connection, sparse: Collection[int], first: int, last: int
+) -> list[tuple[int, int, int]]:
+    """Return the ids that sparse originators' payloads in some blocks have, of those served.
+
+    Each as block number, originator id and sequence id, in rising order. Both blocks are included.
+    """
+    logs = schema.envelope_logs.c
+    columns = (logs.block_number, logs.originator_id, logs.sequence_id)
+    query = select(*columns).where(
+        logs.originator_id.in_(sparse), logs.block_number.between(first, last)
+    )
+    return [(row[0], row[1], row[2]) for row in connection.execute(query.order_by(*columns))]
 
 
 def sequence_ids_up_to(

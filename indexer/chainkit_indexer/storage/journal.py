@@ -8,7 +8,7 @@ moved (another one). An entry that stays dropped is not on the chain.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -129,6 +129,20 @@ def read_reorgs_after(connection: Connection, reorg_id: int) -> dict[int, int]:
     reorgs = schema.reorgs.c
     query = select(reorgs.id, reorgs.ancestor_number).where(reorgs.id > reorg_id)
     return {found: number for found, number in connection.execute(query)}
+
+
+def read_lowest_retracted(
+    connection: Connection, reorg_id: int, originator_ids: Collection[int]
+) -> dict[int, int]:
+    """Return the lowest sequence id that later reorgs and rewinds took back, of some originators.
+
+    An originator of which nothing was taken back is missing.
+    """
+    journal = schema.journal.c
+    query = select(journal.originator_id, func.min(journal.sequence_id)).where(
+        journal.reorg_id > reorg_id, journal.originator_id.in_(originator_ids)
+    )
+    return {row[0]: row[1] for row in connection.execute(query.group_by(journal.originator_id))}
 
 
 def retract_after(connection: Connection, table: Table, cut: BlockCut, reorg_id: int) -> int:

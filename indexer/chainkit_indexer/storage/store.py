@@ -9,7 +9,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, delete, select
 
 from chainkit.errors import StoreError
-from chainkit.types import BlockReference
+from chainkit.types import BlockReference, TopicKind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.block_ranges import PAYLOAD_TABLES, BlockCut, cuts_above
 from chainkit_indexer.storage.blocks import (
@@ -218,6 +218,7 @@ class Store:
             insert_many(connection, schema.envelopes, ENVELOPE_COLUMNS, rows.envelopes)
             insert_many(connection, schema.envelope_logs, LOG_COLUMNS, rows.logs)
             insert_many(connection, schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine)
+            self._judge_again(connection, rows)
             new = (page.start, *page.blocks) if is_first else page.blocks
             # The cursor's own block is always known, also where it is final at once.
             lowest = min(final_block, page.last.header.number)
@@ -293,6 +294,14 @@ class Store:
             connection.execute(delete(schema.blocks))
         return reorg_id, retracted
 
+    def _judge_again(self, connection: Connection, rows: PageRows) -> None:
+        """Take back the members that came of identity updates above new ones (ADR 50)."""
+        for contract in self.identity.contracts:
+            if contract.is_sparse and contract.kind is TopicKind.IDENTITY_UPDATE:
+                ids = [row[1] for row in rows.envelopes if row[0] == contract.originator_id]
+                if ids:
+                    retract_inboxes(connection, contract.originator_id, min(ids) - 1)
+
     def _cuts(self, sequence_ids: Mapping[int, int], block_number: int) -> list[BlockCut]:
         return cuts_above(sequence_ids, block_number, self.identity.sparse_originator_ids)
 
@@ -323,7 +332,7 @@ class Store:
 
 def _retract_rows(connection: Connection, cuts: Sequence[BlockCut], reorg_id: int) -> int:
     for cut in cuts:
-        retract_inboxes(connection, cut.originator_id, cut.last)
+        retract_inboxes(connection, cut.originator_id, cut.last_below(connection))
     return sum(
         retract_after(connection, table, cut, reorg_id) for table in PAYLOAD_TABLES for cut in cuts
     )

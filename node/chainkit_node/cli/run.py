@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import click
 
 from chainkit.chain import Endpoint, HeadWatcher
+from chainkit.contracts.deployment import record_subject
+from chainkit.contracts.followed import read_followed_deployment
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
@@ -61,6 +63,8 @@ def run_command(
       chainkit node run --rpc http://127.0.0.1:8545 --deployment deployment.json \\
         --keystore node.json --password-file password.txt --database node.db
     """
+    deployment = read_followed_deployment(follower.deployment_path)
+    deployment.contracts_by_kind(record_subject(follower.deployment_path))
     serving = limits.serving(listening)
     key = load_signing_key(follower.keystore_path, follower.password_path)
     stop = StopRequest()

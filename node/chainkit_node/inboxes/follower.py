@@ -87,6 +87,7 @@ class InboxFollower:
         self._clock = clock
         self._waiting = WaitingUpdates(clock, say_waiting)
         self._states: OrderedDict[bytes, AssociationState | None] = OrderedDict()
+        self._reached: dict[int, int] = {}
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
         """Follow the updates up to the indexer's cursor, or to one that has to wait.
@@ -114,6 +115,10 @@ class InboxFollower:
             return False
         with self._store.reading() as connection:
             cursor = read_inbox_cursor(connection, originator_id)
+            if cursor < self._reached.get(originator_id, 0):
+                # An update came below others, which are judged again after it (ADR 50).
+                self._states.clear()
+            self._reached[originator_id] = cursor
             if cursor >= last:
                 # A reorg may have taken back what waited.
                 self._waiting.ended(originator_id)
@@ -132,6 +137,7 @@ class InboxFollower:
                 for each in judged:
                     record_judged(connection, each)
                 move_inbox_cursor(connection, originator_id, reached)
+        self._reached[originator_id] = max(reached, cursor)
         if left is not None and error is not None:
             self._waiting.met(originator_id, left.sequence_id, error)
         else:

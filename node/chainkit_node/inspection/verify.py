@@ -57,7 +57,8 @@ class VerifiedLog:
     is_of_chain: bool
     envelopes: int = 0
     missing_ids: int = 0
-    """Ids between the first and ``last_id`` that are not held; of the chain's, the quarantined."""
+    """Ids between the first and ``last_id`` that are not held; of the chain's, the quarantined,
+    and 0 where its ids are sparse."""
     ranges: int = 0
     """Stored digests of ranges."""
     faults: int = 0
@@ -72,6 +73,7 @@ class LogVerifier:
         self._found = found
         self._own_key = store.identity.node_public_key
         self._chain_ids = {each.originator_id for each in store.identity.contracts}
+        self._sparse_ids = store.identity.sparse_originator_ids
         with store.reading() as connection:
             self._keys = {each.node_id: each.signing_key for each in nodes_at(connection, None)}
             # Envelopes that come meanwhile are left to the next verification.
@@ -122,6 +124,9 @@ class LogVerifier:
         """Compare the ids that are missing with the gaps that the node knows."""
         held = {row.sequence_id for row in rows}
         log.envelopes += len(held)
+        if log.originator_id in self._sparse_ids:
+            # Most ids between two payloads were never given out.
+            return
         log.missing_ids += len(ids) - len(held)
         # The chain's missing ids are in quarantine; the node's own were given up (--resume-after).
         if log.is_of_chain or self._keys.get(log.originator_id) == self._own_key:

@@ -38,6 +38,7 @@ class WatchedRows:
         self._store = store
         self._now = now
         self.chain_ids = frozenset(each.originator_id for each in store.identity.contracts)
+        self._sparse_ids = store.identity.sparse_originator_ids
 
     def final_ids(self) -> Mapping[int, int]:
         """Return the highest final sequence id of each of the chain's originators, 0 for none."""
@@ -47,7 +48,13 @@ class WatchedRows:
         return {each: ids.get(each, 0) for each in self.chain_ids}
 
     def final_after(self, originator_id: int, after: int) -> Mapping[Place, bytes]:
-        """Return up to PAGE final envelopes of the chain behind a sequence id."""
+        """Return up to PAGE final envelopes of the chain behind a sequence id.
+
+        None of an originator whose ids are sparse: a peer that lags behind has later ones, and not
+        yet those that came below them (ADR 50).
+        """
+        if originator_id in self._sparse_ids:
+            return {}
         rows = schema.chain_envelopes.c
         query = (
             select(rows.sequence_id, rows.envelope)

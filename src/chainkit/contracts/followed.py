@@ -129,6 +129,28 @@ class FollowedDeployment:
         """Those whose sequence ids do not count up by one."""
         return sparse_originators(self.contracts)
 
+    def contracts_by_kind(self, subject: str) -> Mapping[TopicKind, PayloadContract]:
+        """Return the one contract of messages and the one of identity updates.
+
+        For all who publish, and for readers who order what was published: today's clients name the
+        commits of a group by originator 0. Raises ConfigurationError with the record as its subject
+        where the record lists others.
+        """
+        found: dict[TopicKind, PayloadContract] = {}
+        for kind, event in EVENT_NAMES.items():
+            posting = [contract for contract in self.contracts if contract.kind is kind]
+            if len(posting) != 1:
+                expected = f"one contract that emits {event}"
+                got = ", ".join(contract.name for contract in posting) or "none"
+                raise ConfigurationError(subject, expected, got, "payload_contracts")
+            [found[kind]] = posting
+        messages = found[TopicKind.GROUP_MESSAGE]
+        if messages.originator_id != BLOCKCHAIN_ORIGINATOR_ID:
+            expected = f"{BLOCKCHAIN_ORIGINATOR_ID}, by which clients name commits"
+            path = f"originator_id of {messages.name}"
+            raise ConfigurationError(subject, expected, messages.originator_id, path)
+        return found
+
     def registry_here(self, subject: str) -> FollowedRegistry:
         """Return the registry, which is on the payloads' chain.
 

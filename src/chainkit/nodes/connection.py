@@ -21,7 +21,7 @@ from chainkit.protocol.originated_envelope import parse_originated, recover_orig
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.topic_heads import Entry, read_entry
-from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+from chainkit.types import Place
 
 _GRACE_SECONDS: Final = 10.0
 
@@ -130,13 +130,14 @@ class NodeConnection:
             raise sorted_out(f"node {self.node_id}", error) from error
 
     async def indexed(
-        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
+        self, topic: bytes, place: Place, transaction_hash: bytes, seconds: float
     ) -> bytes:
         """Wait until the node serves a payload of the chain; return the envelope.
 
         Raises NodeLost where the node does not serve the payload in time.
         """
-        query = _query(topic, {BLOCKCHAIN_ORIGINATOR_ID: sequence_id - 1})
+        originator_id, sequence_id = place
+        query = _query(topic, {originator_id: sequence_id - 1})
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
         got: object = "its end"
         call = self._subscribe(request, timeout=seconds)

@@ -79,7 +79,8 @@ def quarantine_reason(event: PayloadEvent) -> str | None:
 
     The reason is a QuarantineReason, or begins with its NOT_STRICT. Anyone may post any bytes. A
     payload may be served if all readers read it alike (ADR 54), if it is a ClientEnvelope that
-    names the originator and the topic it was posted to, and if its payload is of that topic's kind.
+    names the topic it was posted to, and the originator or none, and if its payload is of that
+    topic's kind. None is 0, as today's clients write it whatever the contract's originator is.
     A group's topic may leave out the padding of its id (ADR 24).
     """
     if (reason := unread_reason(event.payload)) is not None:
@@ -88,7 +89,7 @@ def quarantine_reason(event: PayloadEvent) -> str | None:
     if not envelope.HasField("aad"):
         return QuarantineReason.NO_AAD
     aad = envelope.aad
-    if aad.target_originator != event.originator_id:
+    if aad.target_originator not in (BLOCKCHAIN_ORIGINATOR_ID, event.originator_id):
         is_ours = event.originator_id == BLOCKCHAIN_ORIGINATOR_ID
         return QuarantineReason.WRONG_ORIGINATOR if is_ours else QuarantineReason.ANOTHER_ORIGINATOR
     if not is_named(aad.target_topic, event.kind.topic(event.identifier)):

@@ -8,7 +8,7 @@ chain.fork(2, [b], [c, d])      # two blocks back, then two others
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -214,3 +214,22 @@ class FakeChain:
                     return "0x"
                 return "0x" + self.counter(block).to_bytes(32, "big").hex()
         raise LookupError("header not found")
+
+
+class SparseChain(FakeChain):
+    """A chain whose two contracts emit payloads under any ids, with an originator each (ADR 50)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: dict[str, int] = {}
+        """Sequence ids by the posts' names."""
+        messages, updates = self.deployment.contracts
+        contracts = (
+            replace(messages, is_sparse=True),
+            replace(updates, is_sparse=True, originator_id=1),
+        )
+        counters = {0: None, 1: None}
+        self.deployment = replace(self.deployment, contracts=contracts, counters=counters)
+
+    def _log(self, post: Post, sequence_id: int) -> BareLog:
+        return super()._log(post, self.ids[post.name])

@@ -194,6 +194,6 @@ def publish_some(chain: OtherChain) -> None:
     chain.mined.mine([chain.message(commit(1)), chain.update(update(1)), chain.update(b"\xff")])
     chain.mined.mine([chain.message(commit(2, GROUP[:15] + b"\0")), chain.message(b"")])
     chain.mined.mine_nothing()
-    # The second of these names originator 0, which is the other contract's.
-    chain.mined.mine([chain.update(update(2)), chain.update(update(3, originator_id=0))])
+    # The second of these names an originator that is no contract's.
+    chain.mined.mine([chain.update(update(2)), chain.update(update(3, originator_id=7))])
     chain.mined.mine([chain.update(update(4)), chain.message(commit(3))])

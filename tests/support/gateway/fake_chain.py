@@ -8,20 +8,23 @@ from typing import Any
 import rlp
 
 from chainkit.chain import Endpoint
-from chainkit.contracts.deployment import DeployedContract, DeploymentRecord
 from chainkit.contracts.interface import shipped_interface
 from chainkit.errors import ChainError, RefusedRequest
+from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.signatures import keccak256
-from chainkit.types import BlockHeader, BlockReference
+from chainkit.types import BlockHeader, BlockReference, TopicKind
 from support.endpoints.fake_endpoint import FakeProvider
 
 GROUP_MESSAGES, IDENTITY_UPDATES = b"\x11" * 20, b"\x22" * 20
 CHAIN_ID = 31337
-_CONTRACTS = [
-    DeployedContract("contract", address, 0, bytes(32))
-    for address in (GROUP_MESSAGES, IDENTITY_UPDATES, b"\x33" * 20, b"\x44" * 20)
-]
-RECORD = DeploymentRecord(CHAIN_ID, bytes(32), *_CONTRACTS, deployer=bytes(20))
+CONTRACTS = {
+    TopicKind.GROUP_MESSAGE: PayloadContract(
+        "GroupMessages", GROUP_MESSAGES, 0, TopicKind.GROUP_MESSAGE
+    ),
+    TopicKind.IDENTITY_UPDATE: PayloadContract(
+        "IdentityUpdates", IDENTITY_UPDATES, 0, TopicKind.IDENTITY_UPDATE
+    ),
+}
 GAS_USED, PRICE = 50_000, 3 * 10**9
 GWEI = 10**9
 FINAL_BLOCKS = 8

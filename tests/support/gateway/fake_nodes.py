@@ -14,6 +14,7 @@ from chainkit.protocol.originated_envelope import (
 )
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope, UnsignedOriginatorEnvelope
 from chainkit.signatures import SigningKey
+from chainkit.types import Place
 
 KEY = SigningKey(b"\5" * 32)
 PAGE = 2
@@ -59,13 +60,13 @@ class FakeNode:
         return self.signs
 
     async def indexed(
-        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
+        self, topic: bytes, place: Place, transaction_hash: bytes, seconds: float
     ) -> bytes:
         self.was_asked.set()
         if self.stalls:
             await asyncio.sleep(seconds)
         if transaction_hash not in self.served:
-            raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", "its end")
+            raise NodeLost(f"stream of node {self.node_id}", f"payload {place[1]}", "its end")
         return self.served[transaction_hash]
 
 

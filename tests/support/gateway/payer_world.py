@@ -14,7 +14,7 @@ from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
 from support import publishes
-from support.gateway.fake_chain import RECORD, FakeChain
+from support.gateway.fake_chain import CHAIN_ID, CONTRACTS, FakeChain
 
 COMMIT = route(publishes.commit(), "ann")
 UPDATE = route(publishes.identity_update(), "ben")
@@ -34,9 +34,11 @@ class World:
     def start(self) -> None:
         self.journal = Journal.open(self.path)
         signer = KeySigner("payer", b"\7" * 32)
-        self.account = PayerAccount(self.chain, signer, self.journal, now_ns=lambda: self.now_ns)
+        self.account = PayerAccount(
+            self.chain, signer, self.journal, CONTRACTS.values(), now_ns=lambda: self.now_ns
+        )
         self.publisher = ChainPublisher(
-            self.account, RECORD, seconds=1, pause=lambda _: self.wait()
+            self.account, CHAIN_ID, CONTRACTS, seconds=1, pause=lambda _: self.wait()
         )
 
     def wait(self) -> None:

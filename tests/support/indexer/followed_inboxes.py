@@ -82,8 +82,8 @@ class WalletChains:
 class Node:
     """A fake chain, its indexer, and the follower behind each of its steps."""
 
-    def __init__(self, path: Path) -> None:
-        self.chain = FakeChain()
+    def __init__(self, path: Path, chain: FakeChain | None = None) -> None:
+        self.chain = chain or FakeChain()
         self.indexer = FakeNode(self.chain, path)
         self.log = EnvelopeLog(self.indexer.store)
         self.chains = WalletChains()

@@ -21,8 +21,9 @@ from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount, Pendin
 from chainkit_gateway.transactions import raised
 from chainkit_gateway.types import Publication
 from support.gateway.fake_chain import (
+    CHAIN_ID,
+    CONTRACTS,
     GWEI,
-    RECORD,
     fees_of,
     nonce_of,
     reverted,
@@ -55,7 +56,7 @@ def test_publish__again__sends_nothing(world: World) -> None:
 
 def test_publish__depth__waits_for_blocks_on_top_also_after_a_reorg(world: World) -> None:
     world.publisher = ChainPublisher(
-        world.account, RECORD, depth=3, seconds=4, pause=lambda _: pause()
+        world.account, CHAIN_ID, CONTRACTS, depth=3, seconds=4, pause=lambda _: pause()
     )
     heads: list[int] = []
 
@@ -78,7 +79,7 @@ def test_publish__depth__waits_for_blocks_on_top_also_after_a_reorg(world: World
 
 def test_publish__depth_not_reached_in_time__is_told_and_waited_for_again(world: World) -> None:
     world.publisher = ChainPublisher(
-        world.account, RECORD, depth=1, seconds=1, pause=lambda _: world.wait()
+        world.account, CHAIN_ID, CONTRACTS, depth=1, seconds=1, pause=lambda _: world.wait()
     )
     with pytest.raises(TransactionFailed, match="expected a receipt at depth 1 within 1 s"):
         world.publisher.publish(COMMIT)
@@ -338,17 +339,19 @@ def test_publish__client_has_spent_its_limit__is_refused_and_nothing_sent(world:
 
     asked: list[tuple[str, int]] = []
     signer = KeySigner("payer", b"\7" * 32)
-    account = PayerAccount(world.chain, signer, world.journal, permit=refuse)
+    account = PayerAccount(world.chain, signer, world.journal, CONTRACTS.values(), permit=refuse)
 
     with pytest.raises(Overloaded):
-        ChainPublisher(account, RECORD).publish(COMMIT)
+        ChainPublisher(account, CHAIN_ID, CONTRACTS).publish(COMMIT)
 
     assert asked == [("ann", 62_500 * 3 * GWEI)]
     assert (world.chain.sent, world.journal.next_nonce()) == ([], 0)
 
 
 def test_stop__payload_waits_to_be_mined__ends_at_once_and_is_found_again(world: World) -> None:
-    publisher = ChainPublisher(world.account, RECORD, seconds=60, pause=lambda _: publisher.stop())
+    publisher = ChainPublisher(
+        world.account, CHAIN_ID, CONTRACTS, seconds=60, pause=lambda _: publisher.stop()
+    )
     with pytest.raises(TransactionFailed, match="expected a receipt, got the end"):
         publisher.publish(COMMIT)
 

@@ -16,7 +16,7 @@ from chainkit_gateway.payer_account import REPLACE_SECONDS, PayerAccount
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Publication
 from support import publishes
-from support.gateway.fake_chain import FINAL_BLOCKS, RECORD
+from support.gateway.fake_chain import CHAIN_ID, CONTRACTS, FINAL_BLOCKS
 from support.gateway.model_pool import SIGNER, Killed, ModelPool
 from support.seeds import parts, seeds, span
 
@@ -46,9 +46,11 @@ class World:
 
     def start(self) -> None:
         self.journal = Journal.open(self.path)
-        self.account = PayerAccount(self.chain, SIGNER, self.journal, now_ns=lambda: self.now_ns)
+        self.account = PayerAccount(
+            self.chain, SIGNER, self.journal, CONTRACTS.values(), now_ns=lambda: self.now_ns
+        )
         self.publisher = ChainPublisher(
-            self.account, RECORD, seconds=0.5, pause=lambda _: self.pass_time()
+            self.account, CHAIN_ID, CONTRACTS, seconds=0.5, pause=lambda _: self.pass_time()
         )
 
     def pass_time(self) -> None:

@@ -17,7 +17,7 @@ from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_server import Caller
-from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
+from chainkit.types import Place
 from chainkit_gateway.clients import Clients, RateLimits
 from chainkit_gateway.handlers import PayerHandlers
 from chainkit_gateway.journal import Journal
@@ -100,18 +100,17 @@ class _Node:
         return signer_of(envelope) == self.node.key.public_key
 
     async def indexed(
-        self, topic: bytes, sequence_id: int, transaction_hash: bytes, seconds: float
+        self, topic: bytes, place: Place, transaction_hash: bytes, seconds: float
     ) -> bytes:
+        originator_id, sequence_id = place
         end = self.story.now + seconds
         while self.story.now < end:
             try:
-                page = await self.behind(
-                    topic, {BLOCKCHAIN_ORIGINATOR_ID: sequence_id - 1}, seconds
-                )
+                page = await self.behind(topic, {originator_id: sequence_id - 1}, seconds)
             except NodeUnreached as error:
                 raise NodeLost(f"stream of node {self.node_id}", "a payload", error) from error
             for envelope in page:
-                is_of_chain = stated_place(envelope)[0] == BLOCKCHAIN_ORIGINATOR_ID
+                is_of_chain = stated_place(envelope)[0] == originator_id
                 if (
                     is_of_chain
                     and parse_originator_envelope(envelope).transaction_hash == transaction_hash

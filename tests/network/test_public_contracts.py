@@ -1,0 +1,155 @@
+"""A node, a gateway and clients on a chain with contracts as the network's public ones.
+
+Messages come under any sequence ids (ADR 50); identity updates are counted, under originator 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+
+from chainkit.contracts.deployment import read_deployment_record
+from chainkit.protocol.envelope import stated_place
+from chainkit.protocol.proto import message_api_pb2
+from chainkit.text.hexadecimal import hex0x
+from chainkit.types import TopicKind
+from localnet.accounts import COUNCIL, write_keystore
+from localnet.anvil import Anvil
+from localnet.commands import Settings
+from localnet.native_client import NativeClient
+from localnet.network import Network, start_gateway, start_node
+from support.chains.followed_records import INDEXED_MESSAGE, INDEXED_UPDATE
+from support.chains.mined import GAS_LIMIT, MinedChain
+from support.chains.other_chain import OtherChain, commit, compiled_codes
+from support.network.api import Api, cursor_in
+
+from .conftest import PASSWORD, deployed, new_person
+
+SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Public:
+    """The contracts, and a network on them."""
+
+    chain: OtherChain
+    settings: Settings
+    network: Network
+
+
+@pytest.fixture(scope="module")
+def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Public]:
+    folder = tmp_path_factory.mktemp("public")
+    with (
+        Anvil("--gas-limit", str(10 * GAS_LIMIT), caps_gas=False) as anvil,
+        ExitStack() as stack,
+    ):
+        own = deployed(anvil, folder)
+        chain = public_contracts(anvil, own.record_path, folder)
+        settings = replace(own, record_path=chain.record_path)
+        write_keystore(owner := folder / "owner.keystore", PASSWORD, COUNCIL)
+        record = ("--deployment", str(chain.record_path))
+        node = start_node(stack, own, folder, owner, folder / "node.db", *record)
+        gateway_url = start_gateway(stack, settings, folder, PASSWORD)
+        yield Public(chain, settings, Network(node.node_id, node.url, gateway_url))
+
+
+def public_contracts(anvil: Anvil, own_record: Path, folder: Path) -> OtherChain:
+    """Deploy them beside our own, of which the node registry is used, and write their record."""
+    mined, codes = MinedChain(anvil), compiled_codes()
+    kinds = {"messages": "BootstrappedPayloads", "updates": "CountingIdentityUpdates"}
+    places = {
+        name: {"block": mined.height() + 1, "address": mined.deploy(codes[code])}
+        for name, code in kinds.items()
+    }
+    messages = {"name": "messages", "originator_id": 0, "event": INDEXED_MESSAGE}
+    updates = {"name": "updates", "originator_id": 1, "event": INDEXED_UPDATE}
+    own = read_deployment_record(own_record)
+    registry = {"address": hex0x(own.node_registry.address), "block": own.node_registry.block}
+    record = {
+        "format": 1,
+        "chain_id": own.chain_id,
+        "genesis_hash": hex0x(own.genesis_hash),
+        "payload_contracts": [
+            messages | places["messages"] | {"sequence_ids": "sparse"},
+            updates | places["updates"],
+        ],
+        "counters": {"0": None, "1": places["updates"] | {"function": "sequenceId()"}},
+        "node_registry": registry,
+    }
+    path = folder / "public.json"
+    path.write_text(json.dumps(record))
+    addresses = [str(place["address"]) for place in places.values()]
+    return OtherChain(mined, anvil.endpoint, *addresses, record_path=path)
+
+
+@pytest.fixture
+def node(public: Public) -> Iterator[Api]:
+    with closing(Api(public.network.node_url)) as api:
+        yield api
+
+
+def ids_of(envelopes: list[bytes]) -> list[int]:
+    return [sequence_id for _, sequence_id in map(stated_place, envelopes)]
+
+
+def sent_on(call: Any, count: int) -> list[int]:
+    """Return the ids of the first envelopes that SubscribeTopics sends."""
+    found: list[int] = []
+    for frame in call:
+        answer = message_api_pb2.SubscribeTopicsResponse.FromString(frame)
+        found += ids_of([each.SerializeToString() for each in answer.envelopes.envelopes])
+        if len(found) >= count:
+            break
+    return found
+
+
+def test_native_clients__two_people__talk_in_a_group(
+    public: Public, node: Api, tmp_path: Path
+) -> None:
+    async def talk() -> tuple[str, list[str], list[str]]:
+        url = public.network.gateway_url
+        ann = await NativeClient.register(url, tmp_path / "ann", new_person())
+        ben = await NativeClient.register(url, tmp_path / "ben", new_person())
+        group = await ann.create_group([ben.account])
+        await ann.send(group, "hello, ben")
+        assert await ben.join() == [group]
+        await ben.send(group, "hello, ann")
+        return ann.inbox_id, await ann.read(group), await ben.read(group)
+
+    inbox_id, ann_read, ben_read = asyncio.run(asyncio.wait_for(talk(), SECONDS))
+
+    assert ann_read == ben_read == ["hello, ben", "hello, ann"]
+    [update] = node.query(topics=[TopicKind.IDENTITY_UPDATE.topic(bytes.fromhex(inbox_id))])
+    assert stated_place(update)[0] == 1
+
+
+def test_node__payloads_come_below_others__readers_get_them(public: Public, node: Api) -> None:
+    group = b"\x31" * 16
+    topic = TopicKind.GROUP_MESSAGE.topic(group)
+    ids = {1000: commit(1, group)}
+    first, second = node.subscribe(topics=[topic]), node.subscribe_topics({topic: {}})
+    assert first.first_frame() == b""
+
+    public.chain.mined.mine([public.chain.bootstrapped(ids, group=group)])
+    assert ids_of(first.take(1)) == [1000]
+    third = node.subscribe(topics=[topic], cursor={0: 1000})
+    assert third.first_frame() == b""
+    late = {17: commit(2, group), 400: commit(3, group)}
+    public.chain.mined.mine([public.chain.bootstrapped(late, group=group)])
+
+    for stream in (first, third):
+        with pytest.raises(grpc.RpcError) as ended:
+            stream.take(1)
+        assert cursor_in(ended.value) == {0: 16}
+    assert ids_of(node.query(topics=[topic], cursor={0: 16})) == [17, 400, 1000]
+    assert ids_of(node.query(topics=[topic])) == [17, 400, 1000]
+    assert sent_on(second, 4) == [1000, 17, 400, 1000]

@@ -17,12 +17,13 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
 
+from chainkit.contracts.deployment import record_subject
 from chainkit.contracts.followed import read_followed_deployment
 from chainkit.documents.fields import read_json
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.gateway import Gateway
-from chainkit.terminal.connection import open_chain
+from chainkit.terminal.connection import open_recorded_chain
 from chainkit.text.node_url import grpc_target
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
@@ -147,7 +148,16 @@ async def opened(
 
 
 def connect_chain(settings: Settings) -> Chain:
-    """Connect to the endpoint, and check that it serves the deployment's chain."""
-    path = Path(settings.deployment)
-    endpoint, record, _ = open_chain(settings.rpc, path)
-    return Chain(endpoint, record, frozenset(read_followed_deployment(path).originator_ids))
+    """Connect to the endpoint of a client's settings; as ``chain_of``."""
+    return chain_of(settings.rpc, Path(settings.deployment))
+
+
+def chain_of(rpc_url: str, deployment_path: Path) -> Chain:
+    """Connect to an endpoint, and check that it serves the deployment's chain.
+
+    Raises ConfigurationError where clients cannot order what the record's contracts emit.
+    """
+    endpoint, record, _ = open_recorded_chain(rpc_url, deployment_path)
+    deployment = read_followed_deployment(deployment_path)
+    deployment.contracts_by_kind(record_subject(deployment_path))
+    return Chain(endpoint, record, frozenset(deployment.originator_ids))

@@ -274,7 +274,8 @@ class Messenger:
     def _opened(self) -> Groups:
         if self._groups is None:
             _ = self.installation
-            self._groups = Groups(self._store, self._engine, self._session.keys.chain_ids)
+            keys = self._session.keys
+            self._groups = Groups(self._store, self._engine, keys.chain_ids, keys.sparse_ids)
         return self._groups
 
     def _sync_of(self, group_id: bytes) -> GroupSync:
@@ -339,7 +340,7 @@ class Messenger:
         update = written_update(inbox_id, now_ns, steps)
         topic = TopicKind.IDENTITY_UPDATE.topic(inbox_id)
         before = [] if is_new else await self._session.read_topic(topic)
-        last = max((each.sequence_id for each in before), default=0)
+        last = max((each.place for each in before), default=None)
         payload = identity_payload(inbox_id, update, last)
         await self._session.publisher.publish(payload, now_ns)
 

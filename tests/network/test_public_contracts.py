@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from contextlib import AsyncExitStack, ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,17 +22,22 @@ from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import TopicKind
+from chainkit_client.home import chain_of
+from chainkit_client.mls.node_engine import NodeEngine
+from chainkit_client.network.chain import Chain
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.native_client import NativeClient
 from localnet.network import Network, start_gateway, start_node
+from support import mls, publishes
 from support.chains.followed_records import INDEXED_MESSAGE, INDEXED_UPDATE
 from support.chains.mined import GAS_LIMIT, MinedChain
 from support.chains.other_chain import OtherChain, commit, compiled_codes
 from support.network.api import Api, cursor_in
 
 from .conftest import PASSWORD, deployed, new_person
+from .test_messenger import People, texts
 
 SECONDS = 60
 
@@ -91,6 +97,12 @@ def public_contracts(anvil: Anvil, own_record: Path, folder: Path) -> OtherChain
     return OtherChain(mined, anvil.endpoint, *addresses, record_path=path)
 
 
+@pytest.fixture(scope="module")
+def engine() -> Iterator[NodeEngine]:
+    with NodeEngine() as running:
+        yield running
+
+
 @pytest.fixture
 def node(public: Public) -> Iterator[Api]:
     with closing(Api(public.network.node_url)) as api:
@@ -99,6 +111,23 @@ def node(public: Public) -> Iterator[Api]:
 
 def ids_of(envelopes: list[bytes]) -> list[int]:
     return [sequence_id for _, sequence_id in map(stated_place, envelopes)]
+
+
+def connected(public: Public) -> Chain:
+    return chain_of(public.settings.rpc_url, public.settings.record_path)
+
+
+def strange_commit(group_id: bytes, epoch: int) -> bytes:
+    """Return a payload that names a group and no epoch in which its members can read it."""
+    message = mls.private_message(group_id, mls.COMMIT, epoch, authenticated_data=b"")
+    return publishes.group_message(message, identifier=group_id)
+
+
+def read_ids(database: Path) -> set[int]:
+    """Return the ids of the chain's messages that a client has applied or refused."""
+    with closing(sqlite3.connect(database)) as connection:
+        rows = connection.execute("SELECT sequence_id FROM payload_results WHERE originator_id = 0")
+        return {row[0] for row in rows}
 
 
 def sent_on(call: Any, count: int) -> list[int]:
@@ -153,3 +182,32 @@ def test_node__payloads_come_below_others__readers_get_them(public: Public, node
     assert ids_of(node.query(topics=[topic], cursor={0: 16})) == [17, 400, 1000]
     assert ids_of(node.query(topics=[topic])) == [17, 400, 1000]
     assert sent_on(second, 4) == [1000, 17, 400, 1000]
+
+
+def test_messenger__payload_comes_below_what_both_have_read__both_get_it_and_talk_on(
+    public: Public, engine: NodeEngine, tmp_path: Path
+) -> None:
+    mined, chain = public.chain.mined, connected(public)
+    # Ids of the gateway's payloads are above these.
+    mined.mine([public.chain.bootstrapped({5000: commit(5)})])
+
+    async def talk() -> None:
+        async with AsyncExitStack() as stack, asyncio.timeout(SECONDS):
+            people = People(stack, chain, public.network, engine, tmp_path)
+            ann, ben, group_id = await people.two_in_a_group()
+            ann.send(group_id, "before")
+            await ann.settle()
+            await ben.sync()
+            ben.accept(group_id)
+            late = {4017: strange_commit(group_id, 0), 4400: strange_commit(group_id, 2)}
+            mined.mine([public.chain.bootstrapped(late, group=group_id)])
+            ben.send(group_id, "after")
+            await ben.settle()
+            await ann.sync()
+
+            for name, each in (("ann", ann), ("ben", ben)):
+                assert texts(each, group_id) == ["before", "after"]
+                assert {4017, 4400} <= read_ids(tmp_path / f"{name}.db")
+                assert each.breaches() == []
+
+    asyncio.run(talk())

@@ -180,7 +180,9 @@ class Checker:
     def _left_out(self, answers: Iterable[NodeAnswers]) -> list[Omission]:
         return [
             omission
-            for logs in _by_originator(answers).values()
+            for originator_id, logs in _by_originator(answers).items()
+            # A node that lags has later ids, and not yet those that came below them (ADR 50).
+            if originator_id not in self._keys.sparse_ids
             for omission in find_omissions(logs, self._now_ns())
         ]
 

@@ -13,7 +13,6 @@ from typing import Final
 
 import click
 
-from chainkit.contracts.followed import read_followed_deployment
 from chainkit.council.evidence.report import check_unchanged
 from chainkit.errors import RetryableChainError
 from chainkit.evidence.verdict import Verdict
@@ -22,7 +21,6 @@ from chainkit.nodes.connection import NodeEntry
 from chainkit.nodes.pool import Nodes
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.connection import open_chain
 from chainkit.terminal.options import deployment_option, json_option, rpc_option
 from chainkit.types import BlockReference, Node
 from chainkit_client.checking.asking import NodeAsker
@@ -37,6 +35,7 @@ from chainkit_client.cli.reports import (
     write_file,
     write_reports,
 )
+from chainkit_client.home import chain_of
 from chainkit_client.network.chain import Chain
 from chainkit_client.reading.verified import Keys
 
@@ -128,10 +127,9 @@ def check_command(
     """
     if evidence_path is not None:
         make_folder(evidence_path)
-    endpoint, record, _ = open_chain(rpc_url, deployment_path)
-    chain_ids = frozenset(read_followed_deployment(deployment_path).originator_ids)
+    chain = chain_of(rpc_url, deployment_path)
     output = _Output(node_ids, as_json, metrics_path, evidence_path, is_reported)
-    looks = _Looks(Chain(endpoint, record, chain_ids), latest, patience_seconds, output)
+    looks = _Looks(chain, latest, patience_seconds, output)
     return asyncio.run(looks.run(every_seconds))
 
 
@@ -180,7 +178,8 @@ class _Looks:
                 if each.is_enabled
             }
         )
-        keys = Keys({each.node_id: each.signing_key for each in nodes}, self._chain.originator_ids)
+        signing_keys = {each.node_id: each.signing_key for each in nodes}
+        keys = Keys(signing_keys, self._chain.originator_ids, self._chain.sparse_ids)
 
         async def judge(node_id: int, envelope: bytes) -> Verdict:
             return await asyncio.to_thread(self._chain.judge, by_id[node_id], block, envelope)

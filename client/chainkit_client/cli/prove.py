@@ -71,7 +71,7 @@ def prove_command(message_text: str, out_path: Path | None, home: Home, as_json:
     settings = home.read_settings()
     message, envelope = _kept(home, message_text)
     chain = connect_chain(settings)
-    registry = chain.record.node_registry
+    registry = chain.own_record.node_registry
     blocks = chain.endpoint.head().number - registry.block + 1
     with progress_bar("blocks", blocks) as advance:
         proof, proved = prove(chain, envelope, advance)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, islice
 
+from chainkit.errors import ReorgTooDeep
 from chainkit_client.groups.page import MOST_PAYLOADS, Page
 from chainkit_client.groups.payload import Outcome, Payload
-from chainkit_client.groups.receiving import receive
+from chainkit_client.groups.receiving import receive, refuse
 from chainkit_client.groups.results import is_commit, is_same, is_worth_trying, kept_payload
 from chainkit_client.groups.rewinding import retract
 from chainkit_client.groups.session import Session
@@ -70,7 +71,13 @@ def _apply_chain(session: Session, payload: Payload) -> Outcome:
     cursor = payloads.read_cursor(session.connection, session.topic)
     if payload.sequence_id <= cursor.get(payload.originator_id, 0):
         # Another payload was here, or this one was hidden: read later payloads again.
-        retract(session, payload.originator_id, payload.sequence_id - 1)
+        try:
+            retract(session, payload.originator_id, payload.sequence_id - 1)
+        except ReorgTooDeep as error:
+            if known is not None or payload.originator_id not in session.tools.sparse_ids:
+                raise
+            # It came under a sparse id, below commits that are final.
+            return refuse(session, payload, f"came late: {error}")
     outcome, _ = receive(session, payload, page)
     session.read_up_to(*payload.place, payload.originator_ns)
     if outcome.epoch is not None:

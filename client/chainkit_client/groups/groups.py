@@ -29,7 +29,7 @@ from chainkit_client.groups.overview import Group, read_group, read_groups
 from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.groups.results import applied_of
-from chainkit_client.groups.session import CHAIN_IDS, NotAMember, Session, Tools
+from chainkit_client.groups.session import NotAMember, Session, Tools
 from chainkit_client.groups.transcript import (
     Message,
     account_of,
@@ -71,14 +71,12 @@ class OutgoingWelcome:
 class Groups:
     """The groups of the installation whose database it is."""
 
-    def __init__(
-        self, store: Store, engine: MlsEngine, chain_ids: frozenset[int] = CHAIN_IDS
-    ) -> None:
-        """Use a database that has an installation; ``chain_ids`` are the chain's originators."""
+    def __init__(self, store: Store, engine: MlsEngine, *chain: frozenset[int]) -> None:
+        """Use a database that has an installation; ``chain`` has originators as in ``Tools``."""
         self._store = store
         with store.reading() as connection:
             installation = read_installation(connection, store.seal)
-        self._tools = Tools(store.seal, engine, installation, chain_ids)
+        self._tools = Tools(store.seal, engine, installation, *chain)
 
     # The user's wishes.
 

@@ -64,6 +64,18 @@ def receive(session: Session, payload: Payload, page: Page) -> tuple[Outcome, Pa
     return replace(outcome, status=status, reason=reason), result
 
 
+def refuse(session: Session, payload: Payload, reason: str) -> Outcome:
+    """Record a payload that cannot be applied any more, and change nothing else."""
+    status = PayloadStatus.FAILED
+    place = payload.place
+    session.record_result(
+        PayloadResult(
+            session.topic, *place, payload.originator_ns, payload.payload_hash, status, reason
+        )
+    )
+    return Outcome(place, status, reason)
+
+
 def _receive(session: Session, payload: Payload, header: MessageHeader, page: Page) -> Outcome:
     if header.content_type is ContentType.COMMIT:
         return receive_commit(session, payload, header, page)

@@ -27,9 +27,12 @@ def retract(session: Session, originator_id: int, after: int) -> bool:
     """Take back the chain's payloads behind an id; return whether the group's epoch went back.
 
     The topic's cursor goes back to ``after``, from where the new branch is applied. Raises
-    ReorgTooDeep, and changes nothing, where a final payload would be taken back.
+    ReorgTooDeep, and changes nothing, where a final payload would be taken back. Payloads under
+    sparse ids may be final and still have an earlier place later: only a state that was deleted
+    keeps the group from going back (ADR 50).
     """
-    if after < session.final_sequence_id:
+    may_go_back = originator_id in session.tools.sparse_ids and _keeps_state(session, after)
+    if after < session.final_sequence_id and not may_go_back:
         subject = f"reorg of group 0x{session.group_id.hex()}"
         expected = f"no change up to the final payload {session.final_sequence_id}"
         raise ReorgTooDeep(subject, expected, f"one behind {after}")
@@ -48,6 +51,19 @@ def retract(session: Session, originator_id: int, after: int) -> bool:
         if _rests_on(intent, first):
             session.give_back(intent, Event.RETRACTED)
     return True
+
+
+def _keeps_state(session: Session, after: int) -> bool:
+    """Return whether the state before the first epoch made behind an id is stored, if any was."""
+    connection, group_id = session.connection, session.group_id
+    first = history.first_epoch_after(connection, group_id, after)
+    if first is None:
+        return True
+    before = history.read_epochs(connection, group_id, up_to=first - 1, most=1)
+    return any(
+        history.read_state(connection, session.tools.seal, group_id, each.authenticator) is not None
+        for each in before
+    )
 
 
 def take_back(session: Session, gone: Iterable[Payload]) -> bool:

@@ -44,6 +44,8 @@ class Tools:
     installation: Installation
     chain_ids: frozenset[int] = CHAIN_IDS
     """Originators that are the chain: their order decides between commits."""
+    sparse_ids: frozenset[int] = frozenset()
+    """Those of them whose payloads come under any sequence ids (ADR 50)."""
 
     @property
     def itself(self) -> Member:

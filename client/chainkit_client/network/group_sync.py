@@ -159,8 +159,11 @@ class GroupSync:
         # A node may have left out a payload of the chain, or served a payload that a reorg took
         # back: read payloads that are not final again, from all asked nodes.
         reader = self._begun()
+        keys = self._session.keys
+        # Payloads under sparse ids may come below those that are final (ADR 50).
         reader.topic.read_again = {
-            each: self._state.final.get(each, 0) + 1 for each in self._session.keys.chain_ids
+            each: 1 if each in keys.sparse_ids else self._state.final.get(each, 0) + 1
+            for each in keys.chain_ids
         }
         reader.topic.doubted = self._state.doubted.keys()
         found = await reader.read()
@@ -225,11 +228,24 @@ class GroupSync:
         later payloads are applied again.
         """
         payloads = [_payload(each) for each in self._state.ready if not each.is_copy]
-        done.outcomes += await asyncio.to_thread(self._groups.apply, self._group_id, payloads)
+        outcomes = await asyncio.to_thread(self._groups.apply, self._group_id, payloads)
+        done.outcomes += outcomes
         self._state = sync_machine.handed_in(self._state, payloads)
+        if any(map(self._is_below_final, outcomes)):
+            return Event.LEFT
         if self._state.pending:
             return Event.HELD_UP
         return Event.APPLIED if await self._have_applied() else Event.LEFT
+
+    def _is_below_final(self, outcome: Outcome) -> bool:
+        """Return whether a payload was new and is below final ones, as sparse ids may be.
+
+        The group went back before it, also from payloads that are not compared any more.
+        """
+        originator_id, sequence_id = outcome.place
+        is_sparse = originator_id in self._session.keys.sparse_ids
+        is_below = sequence_id < self._state.final.get(originator_id, 0)
+        return is_sparse and is_below and not outcome.is_repeated
 
     async def _have_applied(self) -> bool:
         """Return whether no other process changed what this object has applied to the group."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.proto import identity_associations_pb2 as associations_pb2
-from chainkit.types import TopicKind
+from chainkit.types import Place, TopicKind
 
 _MESSAGE_HEAD: Final = b"\0\1\0\5"
 """MLS 1.0 and the wire format of key packages: XMTP's payloads omit these bytes."""
@@ -42,14 +42,15 @@ def received_welcome(client_envelope: bytes) -> bytes:
     return envelope.welcome_message.v1.data
 
 
-def identity_payload(inbox_id: bytes, update: bytes, last_seen: int) -> bytes:
+def identity_payload(inbox_id: bytes, update: bytes, last_seen: Place | None) -> bytes:
     """Return the ClientEnvelope of a serialized IdentityUpdate.
 
-    ``last_seen`` is the sequence id of the inbox's last update, 0 before the first.
+    ``last_seen`` is the place of the inbox's last update, None before the first.
     """
     envelope = envelopes_pb2.ClientEnvelope()
     envelope.aad.target_topic = TopicKind.IDENTITY_UPDATE.topic(inbox_id)
-    if last_seen:
-        envelope.aad.last_seen.node_id_to_sequence_id[0] = last_seen
+    if last_seen is not None:
+        originator_id, sequence_id = last_seen
+        envelope.aad.last_seen.node_id_to_sequence_id[originator_id] = sequence_id
     envelope.identity_update.CopyFrom(associations_pb2.IdentityUpdate.FromString(update))
     return envelope.SerializeToString()

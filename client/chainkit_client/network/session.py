@@ -48,7 +48,7 @@ class NetworkSession:
         self.now_ns = now_ns
         self._store = store
         self._clock = clock
-        self._keys = Keys({}, chain.originator_ids)
+        self._keys = Keys({}, chain.originator_ids, chain.sparse_ids)
         self._registered: dict[int, Node] = {}
         self._read_at = float("-inf")
         self.publisher = GatewayPublisher(gateway, lambda: self._keys, now_ns, self.keep)
@@ -63,7 +63,9 @@ class NetworkSession:
         _, nodes = await asyncio.to_thread(self.chain.read_nodes)
         self._registered = {each.node_id: each for each in nodes}
         self._keys = Keys(
-            {each.node_id: each.signing_key for each in nodes}, self.chain.originator_ids
+            {each.node_id: each.signing_key for each in nodes},
+            self.chain.originator_ids,
+            self.chain.sparse_ids,
         )
         await self.nodes.update(
             {

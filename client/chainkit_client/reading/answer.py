@@ -6,7 +6,7 @@ missing message, and other nodes, reveal the missing message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
@@ -89,7 +89,7 @@ def read_answer(
     _check_order(reads, server_id, reading)
     new = {
         **_judged_originated(reads, held, now_ns, reading),
-        **_judged_chain(reads, held, server_id, reading),
+        **_judged_chain(reads, held, server_id, keys.sparse_ids, reading),
     }
     reading.breaches += [each.breach for each in reads if each.breach is not None]
     reading.void.update(each.void for each in reads if each.void is not None)
@@ -169,7 +169,11 @@ def _judged_originated(
 
 
 def _judged_chain(
-    reads: Iterable[Read], held: Held, server_id: int, reading: Reading
+    reads: Iterable[Read],
+    held: Held,
+    server_id: int,
+    sparse_ids: Collection[int],
+    reading: Reading,
 ) -> Mapping[Place, VerifiedEnvelope]:
     """Return the new payloads of the chain; the answering node vouches for each payload."""
     served: dict[Place, VerifiedEnvelope] = {}
@@ -184,7 +188,9 @@ def _judged_chain(
         elif first is not envelope:
             reading.repeated += 1
     for lower, higher in pairwise(sorted(served.values(), key=lambda each: each.place)):
-        is_same_log = lower.originator_id == higher.originator_id
+        # Sparse ids do not rise with the blocks.
+        is_in_order = lower.originator_id not in sparse_ids
+        is_same_log = lower.originator_id == higher.originator_id and is_in_order
         # Within a second the times may fall: ADR 45.
         earlier, later = map(block_timestamp, (lower.originator_ns, higher.originator_ns))
         if is_same_log and earlier > later:

@@ -45,6 +45,8 @@ class Keys:
     by_node: Mapping[int, bytes]
     """65 bytes each, by node id; also of disabled nodes, whose envelopes stay valid."""
     chain_ids: frozenset[int] = frozenset({0})
+    sparse_ids: frozenset[int] = frozenset()
+    """Those of the chain's originators whose payloads come under any sequence ids (ADR 50)."""
 
     def of(self, node_id: int) -> bytes:
         """Return a node's key. Raises MalformedEnvelope where the registry has none."""

@@ -154,7 +154,7 @@ def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
     fields = Fields(content, subject)
     if fields.has("payload_contracts") and not fields.has("contracts"):
         expected = "a record that the deploy script wrote"
-        place = "`chainkit index`, `node run` and `gateway run` use payload_contracts"
+        place = "`chainkit index`, `node run`, `gateway run` and clients use payload_contracts"
         raise ConfigurationError(subject, expected, "one written by hand", place)
     if (version := fields.integer("format")) != RECORD_FORMAT:
         raise ConfigurationError(subject, f"format {RECORD_FORMAT}", version)

@@ -191,6 +191,18 @@ def parse_followed_deployment(content: Any, subject: str) -> FollowedDeployment:
     return deployment
 
 
+def read_recorded_deployment(path: Path) -> DeploymentRecord | FollowedDeployment:
+    """Read a record of either kind, with all that it holds: for what takes both.
+
+    Raises ConfigurationError as ``read_followed_deployment`` does.
+    """
+    subject = record_subject(path)
+    content = read_json(path, subject)
+    if Fields(content, subject).has("payload_contracts"):
+        return parse_followed_deployment(content, subject)
+    return parse_deployment_record(content, subject)
+
+
 def _listed(fields: Fields, faults: Faults) -> FollowedDeployment:
     if (version := faults.read(RECORD_FORMAT, fields.integer, "format")) != RECORD_FORMAT:
         faults.add(RECORD_FORMAT, version, "format")

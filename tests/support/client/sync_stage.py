@@ -65,6 +65,7 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.one, self.other = FakeNode(NODE), FakeNode(PEER)
+        self.keys = KEYS
         self.chain = FakeChain()
         self.chain.blocks = lambda: set(map(block, self.mined.values()))
         self.mined: dict[bytes, int] = {}
@@ -83,9 +84,8 @@ class FakeSession:
             self.mined[transaction_of(data)] = in_block
 
     def reader(self, topic: Topic) -> TopicReader:
-        return TopicReader(topic, lambda: [self.one, self.other], lambda: KEYS, lambda: NOW_NS)
-
-    keys = KEYS
+        nodes = [self.one, self.other]
+        return TopicReader(topic, lambda: nodes, lambda: self.keys, lambda: NOW_NS)
 
     def now_ns(self) -> int:
         return NOW_NS
@@ -131,12 +131,15 @@ class FakeGroups:
         if self.failures:
             self.failures -= 1
             raise EngineFailed("engine", "an answer", "none")
+        outcomes = []
         for each in received:
             self.applied.append(each.place)
+            is_repeated = self.held.get(each.place) == each
+            outcomes.append(Outcome(each.place, PayloadStatus.SUCCEEDED, is_repeated=is_repeated))
             if each.originator_id == 0 and self.held.get(each.place) != each:
                 self._drop(each.sequence_id)
             self.held[each.place] = each
-        return [Outcome(each.place, PayloadStatus.SUCCEEDED) for each in received]
+        return outcomes
 
     def take_back(self, group_id: bytes, gone: Sequence[Payload]) -> bool:
         found = [each.sequence_id for each in gone if self.held.get(each.place) == each]

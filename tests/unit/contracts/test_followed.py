@@ -16,6 +16,7 @@ from chainkit.contracts.followed import (
     SequenceCounter,
     read_followed_deployment,
 )
+from chainkit.errors import ConfigurationError
 from chainkit.protocol.payload_contract import EventLayout, PayloadContract
 from chainkit.types import TopicKind
 from support.chains.followed_records import (
@@ -247,3 +248,36 @@ def test_parse__record_of_the_documentation__is_followed() -> None:
         "(bytes32 indexed,bytes,uint64 indexed)",
     }
     assert deployment.registry is not None
+
+
+def test_contracts_by_kind__one_of_each__are_found() -> None:
+    found = parsed(LISTED).contracts_by_kind("record")
+
+    assert {kind: contract.name for kind, contract in found.items()} == {
+        TopicKind.GROUP_MESSAGE: "GroupMessageBroadcaster",
+        TopicKind.IDENTITY_UPDATE: "IdentityUpdateBroadcaster",
+    }
+
+
+@pytest.mark.parametrize(
+    ("record", "told"),
+    [
+        (listed(MESSAGES, of_0=COUNTER), "one contract that emits IdentityUpdateCreated, got none"),
+        (
+            listed(
+                *(MESSAGES, MESSAGES | {"name": "second", "address": "0x" + "cc" * 20}, UPDATES),
+                of_0=SHARED | {"address": "0x" + "ee" * 20},
+                of_1=None,
+            ),
+            "one contract that emits MessageSent, got GroupMessageBroadcaster, second",
+        ),
+        (
+            listed(MESSAGES | {"originator_id": 7}, UPDATES, of_7=None, of_1=None),
+            "expected 0, by which clients name commits, got 7",
+        ),
+    ],
+    ids=["none", "two", "another originator"],
+)
+def test_contracts_by_kind__others__are_told(record: dict[str, Any], told: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"^record: .*{told}"):
+        parsed(record).contracts_by_kind("record")

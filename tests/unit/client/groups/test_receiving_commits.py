@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from chainkit.errors import ReorgTooDeep
+from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.payload import group_topic
 from chainkit_client.groups.plaintext import Plaintext
 from chainkit_client.storage.schema import (
@@ -17,6 +18,7 @@ from support.client.group_network import (
     CHAIN,
     GROUP_ID,
     NODE,
+    Device,
     epochs_of,
     taken_apart,
 )
@@ -31,6 +33,13 @@ from support.client.received import (
 from .conftest import MakeParty
 
 S = PayloadStatus
+
+
+def with_sparse_ids(device: Device) -> Device:
+    """Let a device's groups be on a chain whose payloads come under any ids."""
+    chain = frozenset({CHAIN})
+    device.groups = Groups(device.store, device.engine, chain, chain)
+    return device
 
 
 @pytest.mark.conforms("R1")
@@ -193,3 +202,38 @@ def test_apply__another_payload_where_a_final_one_stood__is_an_error(
         bob.groups.apply(GROUP_ID, [other])
 
     assert bob.groups.view(GROUP_ID).epoch == 2
+
+
+def test_apply__sparse_ids_and_a_commit_comes_below_what_is_final__is_applied(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob", "carol")
+    commit = put_commit(party["alice"])
+    carol = with_sparse_ids(party["carol"])
+    carol.groups.apply(GROUP_ID, [taken_apart(garbage(1), CHAIN, 1000, BEGIN_NS)])
+    carol.groups.finalize(GROUP_ID, 1000)
+
+    [outcome] = carol.groups.apply(GROUP_ID, [taken_apart(commit, CHAIN, 17, BEGIN_NS)])
+
+    assert (outcome.status, outcome.epoch) == (S.SUCCEEDED, 2)
+    party["alice"].read()
+    assert carol.authenticators()[2] == party["alice"].authenticators()[2]
+
+
+def test_apply__sparse_ids_and_a_payload_comes_below_a_final_commit__is_refused_and_known(
+    make_party: MakeParty,
+) -> None:
+    party = make_party("alice", "bob", "carol")
+    commit = put_commit(party["alice"])
+    carol = with_sparse_ids(party["carol"])
+    carol.groups.apply(GROUP_ID, [taken_apart(commit, CHAIN, 1000, BEGIN_NS)])
+    carol.groups.finalize(GROUP_ID, 1000)
+    before = carol.authenticators()
+    late = taken_apart(garbage(1), CHAIN, 17, BEGIN_NS)
+
+    [outcome] = carol.groups.apply(GROUP_ID, [late])
+    [again] = carol.groups.apply(GROUP_ID, [late])
+
+    assert (outcome.status, outcome.reason[:9]) == (S.FAILED, "came late")
+    assert again.is_repeated
+    assert carol.authenticators() == before

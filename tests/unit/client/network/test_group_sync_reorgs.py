@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chainkit.errors import ChainError
-from support.client.served import NODE, PEER
+from support.client.served import KEYS, NODE, PEER
 from support.client.sync_stage import Stage, commit, transaction_of
 
 
@@ -221,3 +221,19 @@ def test_sync__the_chain_changes_within_a_round__what_is_gone_is_taken_back_at_o
 
     assert (found.reorgs, stage.groups.retracted) == (1, [2])
     assert sorted(stage.groups.held) == [(0, 3), (0, 4)]
+
+
+def test_sync__payload_comes_below_what_is_final_under_a_sparse_id__is_read_and_applied(
+    stage: Stage,
+) -> None:
+    stage.session.keys = replace(KEYS, sparse_ids=frozenset({0}))
+    stage.session.mine(1000, 1)
+    stage.session.chain.final_number = 1
+    stage.round()
+    assert stage.groups.finalized == [1000]
+    stage.session.mine(17, 2, seconds=1)
+
+    stage.round()
+
+    assert stage.groups.held.keys() == {(0, 17), (0, 1000)}
+    assert stage.groups.applied == [(0, 1000), (0, 17), (0, 17), (0, 1000)]

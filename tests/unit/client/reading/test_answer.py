@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -241,6 +242,14 @@ def test_read__block_time_goes_back__is_claimed(times: tuple[int, int]) -> None:
 
     assert kinds(reading) == [(100, Misbehavior.BLOCKCHAIN_INCONSISTENCY)]
     assert weight(reading.breaches[0]) is Weight.CLAIMED
+
+
+def test_read__block_time_goes_back_over_sparse_ids__is_no_lie() -> None:
+    keys = replace(KEYS, sparse_ids=frozenset({0}))
+
+    reading = read_answer([of_chain(1, 2), of_chain(2, 1)], TOPIC, 100, keys, HeldTopic(), NOW_NS)
+
+    assert (len(reading.accepted), reading.breaches) == (2, [])
 
 
 def test_read__ids_of_the_chain_reach_a_million_within_a_second__is_no_lie() -> None:

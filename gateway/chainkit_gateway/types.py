@@ -86,12 +86,12 @@ class Mined:
     transaction_hash: bytes
     """32 bytes."""
     sequence_id: int
-    """Of the contract's originator."""
+    """Sequence id of the contract's originator."""
     block: BlockReference
     envelope: bytes
     """The OriginatorEnvelope as nodes write it, without a node's signature."""
     originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
-    """Of the contract that took the payload."""
+    """Originator of the contract that took the payload."""
 
     @property
     def place(self) -> Place:

@@ -1,7 +1,7 @@
 """The chain behind an endpoint: registered nodes and posted payloads.
 
-Of contracts that are not ours nobody knows what they emit on another branch, or after an upgrade.
-So a payload that such a contract did not emit here proves no lie: it is absent.
+Nobody knows what contracts that are not ours emit on another branch, or after an upgrade. So a
+payload that such a contract did not emit here proves no lie: it is absent.
 
 All functions block; call them in a thread.
 """
@@ -38,7 +38,7 @@ class Chain:
 
     endpoint: Endpoint
     record: DeploymentRecord | FollowedDeployment
-    """Of our own contracts, or one that lists its contracts."""
+    """That of our own contracts, or one that lists its contracts."""
     originator_ids: frozenset[int]
     """Originators that are the chain."""
 

@@ -18,8 +18,8 @@ from scripts._mining import mining_stopped
 GAS_BASE = 150_000
 """Gas that a transaction may use beside its calldata: far more than a publication does."""
 
-GAS_PER_CALLDATA_BYTE = 60
-"""Above EIP-7623's floor of 40 per non-zero byte, and above execution with the event's data."""
+GAS_PER_CALLDATA_BYTE = 70
+"""Above the floors, 40 (EIP-7623) and 64 (EIP-7976), and above execution with the event's data."""
 
 PRIORITY_FEE_WEI = 10**9
 BASE_FEE_ROOM = 20

@@ -13,7 +13,7 @@ from eth_utils.address import to_checksum_address
 from web3.types import Nonce
 from web3.utils import get_create_address
 
-from chainkit.contracts.artifacts import creation_code
+from chainkit.contracts.artifacts import artifact
 from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.parameters import Parameters
 
@@ -24,12 +24,11 @@ _PROXIES = {"GroupMessages": 3, "IdentityUpdates": 4}
 
 _COUNT = 6
 
-_GAS_OF_CREATION = 21_000 + 32_000
-"""A transaction, and CREATE."""
-_GAS_PER_BYTE = 16 + 200
-"""A byte of creation code that is not zero, and that the chain then stores."""
-_GAS_OF_STORAGE = 50_000
-"""Storage of a proxy's constructor; its creation code, which is not all stored, saves the rest."""
+_STORED_WORDS = {"SequencedLogProxy": 8}
+_STORED_WORDS_OF_OTHERS = 4
+"""Words of storage that a trial fills: a little more than the constructor does."""
+_ARGUMENTS_SIZE = 256
+"""Bytes of a constructor's encoded arguments, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +45,18 @@ class Step:
     """Checksummed: where it will stand."""
 
     @property
-    def gas(self) -> int:
-        """Gas that its transaction takes where gas costs what it does on Ethereum, rounded up.
+    def trial_code(self) -> bytes:
+        """Creation code that takes a little more gas than this contract's, on every chain.
 
-        No endpoint can estimate it before the contracts that it names are there.
+        It stores as much code, fills as many words of storage and is as long, and needs no other
+        contract. An endpoint can estimate it before the contracts that this one names are there.
         """
-        size = len(creation_code(self.contract))
-        return _GAS_OF_CREATION + _GAS_PER_BYTE * size + _GAS_OF_STORAGE
+        own = artifact(self.contract)
+        # PUSH1 1, PUSH1 word, SSTORE; then PUSH2 size, PUSH1 0, RETURN: that many zeros.
+        words = _STORED_WORDS.get(self.contract, _STORED_WORDS_OF_OTHERS)
+        stores = b"".join(bytes((0x60, 1, 0x60, word, 0x55)) for word in range(words))
+        returns = b"\x61" + len(own.masked_code).to_bytes(2, "big") + b"\x60\0\xf3"
+        return stores + returns + own.creation_code + bytes(_ARGUMENTS_SIZE)
 
     @property
     def name(self) -> str:

@@ -28,6 +28,7 @@ from chainkit.chain.sending import (
     transaction_fees,
     wait_for_receipt,
 )
+from chainkit.chain.transactions import estimate_gas
 from chainkit.contracts.artifacts import CONTRACTS, creation_code
 from chainkit.contracts.comparison import Comparison
 from chainkit.contracts.deployment import (
@@ -130,14 +131,16 @@ def check_means(steps: Sequence[Step], endpoint: Endpoint, deployer: str, draft:
     """Refuse to begin, or go on with, what could not be finished; nothing is sent yet.
 
     Raises RefusedRequest where transactions of the deployer wait, so that its nonces are not free
-    (unless they may be this deployment's own), and ConfigurationError where it cannot pay.
+    (unless they may be this deployment's own), or a block has no room for a contract, and
+    ConfigurationError where it cannot pay.
     """
     if not draft.was_begun:
         next_nonce(endpoint, deployer)
     missing = [step for step in steps if not transactions_of(draft.entry(*step.place))]
     head = endpoint.head().reference
     price = endpoint.next_base_fee(head) + endpoint.priority_fee()
-    needed, balance = sum(step.gas for step in missing) * price, endpoint.balance(deployer, head)
+    gas = sum(estimate_gas(endpoint, None, step.trial_code, deployer, head) for step in missing)
+    needed, balance = gas * price, endpoint.balance(deployer, head)
     if balance < needed:
         expected = f"{ether_words(needed)} for the gas of {len(missing)} contracts"
         raise ConfigurationError(f"balance of {deployer}", expected, ether_words(balance))

@@ -5,12 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from chainkit.chain.transactions import estimate_gas
+from chainkit.contracts.parameters import read_parameters
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.provenance import read_runs
 from chainkit_indexer.types import Provenance
+from localnet.deployment import PARAMETERS
+from scripts._steps import deployment_steps
+from support.chains.chain import dev_address
 from support.indexer.follower import Follower
 from support.indexer.honest_rows import Tables, chain_tables
+from tools.gas_study.deployment import DEPLOYMENT_GAS
 
 from .conftest import MESSAGES, GethChain
 
@@ -34,6 +40,35 @@ def test_follow__deployment_and_traffic__one_endpoint_proves_each_block(
 
     assert len(envelopes) >= MESSAGES
     assert {run.provenance for run in runs} == {Provenance.RECEIPTS}
+
+
+def test_deploy__gas_of_each_contract__is_as_documented_and_below_its_estimate(
+    chain: GethChain,
+) -> None:
+    record, head = chain.record, chain.endpoint.head().reference
+    deployed = {each.name: each for each in record.contracts}
+    deployed |= {
+        f"{each.name}'s implementation": each.implementation
+        for each in record.sequenced_logs
+        if each.implementation is not None
+    }
+    used = {
+        name: int(
+            chain.endpoint.request("eth_getTransactionReceipt", "0x" + each.transaction.hex())[
+                "gasUsed"
+            ],
+            16,
+        )
+        for name, each in deployed.items()
+    }
+    estimated = {
+        step.name: estimate_gas(chain.endpoint, None, step.trial_code, dev_address(0), head)
+        for step in deployment_steps(dev_address(0), 0, read_parameters(PARAMETERS))
+    }
+
+    assert used == DEPLOYMENT_GAS[chain.geth.fork]
+    assert all(gas <= estimated[name] for name, gas in used.items())
+    assert sum(estimated.values()) < 1.15 * sum(used.values())
 
 
 def test_follow__chain_set_back_and_built_again__is_the_new_chain(

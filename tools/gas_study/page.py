@@ -17,6 +17,7 @@ from tools.gas_study.cases import (
     STEADY_CASES,
     STORED_CASES,
 )
+from tools.gas_study.deployment import DEPLOYMENT_GAS
 from tools.gas_study.figures import CAP_MARK, FLOOR_MARK, Figures, cell, difference, table
 from tools.gas_study.registry import NODE_COUNTS
 
@@ -38,6 +39,7 @@ def page(figures: Figures, gas_per_second: int = PUBLISHED_GAS_PER_SECOND) -> st
         _parts(figures),
         _per_second(figures, gas_per_second),
         _registry(figures),
+        _deployment(),
     )
     paragraphs = "\n\n".join(section.strip() for section in sections).split("\n\n")
     return "\n\n".join(_wrapped(paragraph) for paragraph in paragraphs) + "\n"
@@ -307,4 +309,23 @@ gas less. A page costs
 by the nodes on it, and with one node there is one. `allNodes` and `healthyNodes` grow with the
 registry and are for small ones. {CAP_MARK}: above EIP-7825's cap,
 which binds transactions; for an `eth_call`, an endpoint has a limit of its own.
+"""
+
+
+def _deployment() -> str:
+    forks = tuple(DEPLOYMENT_GAS)
+    names = list(DEPLOYMENT_GAS[forks[0]])
+    lines = [(name, *(f"{DEPLOYMENT_GAS[fork][name]:,}" for fork in forks)) for name in names]
+    totals = (f"**{sum(DEPLOYMENT_GAS[fork].values()):,}**" for fork in forks)
+    return f"""
+## Deploying, and Amsterdam
+
+{table(("contract", *forks), [*lines, ("**sum**", *totals)])}
+
+Measured on geth 1.17.10 by `make test-chains`, since anvil does not run Amsterdam. There, a byte of
+new state costs 1,530 gas: a contract's code, 64 bytes for a fresh slot, 120 for an account
+(EIP-8037). Each byte of calldata costs at least 64 gas, zero or not (EIP-7976): `addMessage` with
+50,000 bytes takes 3.2 million gas or more. `ape run deploy` asks the endpoint what code of that
+size costs on its chain before it sends anything, and refuses if the deployer cannot pay for all of
+it. The rules of Amsterdam may change until it is active on Ethereum.
 """

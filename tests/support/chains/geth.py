@@ -42,12 +42,15 @@ def program() -> str | None:
 
 
 class Geth:
-    """A running geth; use as a context manager. ``url`` is its public endpoint."""
+    """A running geth; use as a context manager.
+
+    ``url`` is its public endpoint, ``fork`` the hard fork that its chain is at.
+    """
 
     def __init__(self, folder: Path, fork: str) -> None:
         """Write the genesis block of a chain at a hard fork, and start it."""
         self._forkchoice, self._get, self._new = _ENGINE[fork]
-        self._is_slotted = fork == "amsterdam"
+        self.fork = fork
         self._is_final = _ZERO
         self._lock = threading.Lock()
         data, secret = folder / "geth", folder / "jwt"
@@ -103,7 +106,7 @@ class Geth:
                 "withdrawals": [],
                 "parentBeaconBlockRoot": _ZERO,
             }
-            if self._is_slotted:
+            if self.fork == "amsterdam":
                 attributes["slotNumber"] = hex(int(head["number"], 16) + 1)
                 attributes["targetGasLimit"] = head["gasLimit"]
             begun = self._choose(head["hash"], attributes)

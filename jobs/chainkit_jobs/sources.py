@@ -18,8 +18,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from chainkit.contracts.followed import parse_payload_contracts
 from chainkit.documents.files import unreadable
-from chainkit.errors import StoreError
+from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import (
     MANIFEST_NAME,
     PARQUET_ERRORS,
@@ -31,8 +32,9 @@ from chainkit.exports import (
     one_line,
     tables,
 )
+from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.terminal.bar import progress_bar
-from chainkit.types import Log
+from chainkit.types import Log, TopicKind
 from chainkit_jobs.spark_paths import spark_paths
 
 RAW_ENVELOPES: Final = pa.schema(
@@ -43,7 +45,9 @@ RAW_ENVELOPES: Final = pa.schema(
 _HIGHEST_SEQUENCE: Final = Decimal(2**64 - 1)
 
 PAYLOAD_CONTRACTS: Final = ("GroupMessages", "IdentityUpdates")
-"""The contracts whose events become node-0 envelopes: a node's export need name no others."""
+"""Our own contracts whose events become envelopes: a node's export need name no others."""
+
+_KINDS: Final = (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,29 @@ class Export:
         except (KeyError, ValueError) as error:
             subject = f"export {self.directory}"
             raise StoreError(subject, f"the address of {name}", "none", MANIFEST_NAME) from error
+
+
+def payload_contracts(chain: Export) -> tuple[PayloadContract, ...]:
+    """Return the contracts whose events are payloads: those that a chain export lists, or our own.
+
+    Raises StoreError where the manifest names none, or describes one as it cannot be.
+    """
+    manifest, subject = chain.manifest, f"export {chain.directory}"
+    if manifest.payload_contracts is None:
+        first = manifest.first_payload_block or 0
+        return tuple(
+            PayloadContract(name, chain.contract(name), first, kind)
+            for name, kind in zip(PAYLOAD_CONTRACTS, _KINDS, strict=True)
+        )
+    try:
+        contracts = parse_payload_contracts(manifest.payload_contracts, subject)
+    except ConfigurationError as error:
+        raise StoreError(subject, error.expected, error.got, MANIFEST_NAME) from error
+    for contract in contracts:
+        if chain.contract(contract.name) != contract.address:
+            expected = f"{contract.name} at one address"
+            raise StoreError(subject, expected, "two", MANIFEST_NAME)
+    return contracts
 
 
 def open_export(directory: Path, kind: str) -> Export:
@@ -95,7 +122,7 @@ def read_export(directory: Path, kind: str) -> Export:
 
 
 def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:
-    """Prove that all exports name one chain and the same two payload contracts.
+    """Prove that all exports name one chain and the same payload contracts.
 
     Raises StoreError that tells which export differs in what.
     """
@@ -105,10 +132,10 @@ def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:
             expected, got = getattr(chain.manifest, name), getattr(node.manifest, name)
             if str(expected).lower() != str(got).lower():
                 raise StoreError(subject, f"{name} {expected} as in {chain.directory}", got)
-        for name in PAYLOAD_CONTRACTS:
-            address, other = chain.contract(name), node.contract(name)
-            if address != other:
-                expected = f"{name} at 0x{address.hex()} as in {chain.directory}"
+        for contract in payload_contracts(chain):
+            other = node.contract(contract.name)
+            if contract.address != other:
+                expected = f"{contract.name} at 0x{contract.address.hex()} as in {chain.directory}"
                 raise StoreError(subject, expected, f"0x{other.hex()}")
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from chainkit.chain import Endpoint
-from chainkit.contracts.counter import read_counter, read_own_counter
+from chainkit.contracts.counter import read_counter, require_counter
 from chainkit.contracts.deployment import DeploymentRecord
-from chainkit.contracts.followed import LAST_SELECTOR, SequenceCounter
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import ConfigurationError
 from chainkit.exports import ExportFolder, Manifest
 from chainkit.exports.tables import CHAIN_TABLES
@@ -34,7 +34,9 @@ from chainkit_jobs.chain_export.kept import (
 )
 from chainkit_jobs.chain_export.limits import DEFAULT_PARALLEL, DEFAULT_RANGE_BLOCKS
 from chainkit_jobs.chain_export.range_files import BlockRange, RangeFiles, ranges_of
+from chainkit_jobs.chain_export.recorded import Recorded, recorded
 from chainkit_jobs.chain_export.sequence_check import PayloadLogs, SequenceCheck
+from chainkit_jobs.counters import Counted, counters_of
 
 
 class ProgressCallback(Protocol):
@@ -57,7 +59,7 @@ class Exported:
 
 def resolve_range(
     endpoint: Endpoint,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
     head: BlockHeader,
     from_block: int | None,
     to_block: int | None,
@@ -67,7 +69,7 @@ def resolve_range(
     Without bounds: from the first block that can hold a log of the contracts, to the head.
     Raises ConfigurationError for a range that is empty or ends above the head.
     """
-    first = record.first_block if from_block is None else from_block
+    first = recorded(record).first_block if from_block is None else from_block
     last = head.number if to_block is None else to_block
     if last > head.number:
         raise ConfigurationError("--to-block", f"at most the head, {head.number}", last)
@@ -79,7 +81,7 @@ def resolve_range(
 
 def export_chain(
     endpoint: Endpoint,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
     first_block: int,
     end: BlockReference,
     directory: Path,
@@ -94,14 +96,21 @@ def export_chain(
     most ``2 * parallel`` chunks are in memory. A killed export leaves what was published last,
     and the next run goes on behind it; ranges that a reorg retracted since are fetched again, which
     ``tell`` is told. Raises InconsistentAnswer where the answers contradict each other or the
-    contract's counter, or the chain is no longer the one that was pinned: asking again may help;
+    contracts' counters, or the chain is no longer the one that was pinned: asking again may help;
     StoreError, with nothing changed, where the folder holds anything but an earlier export of the
     same, or a file of it changed its size.
     """
     with ExportFolder(directory, "chain", CHAIN_TABLES) as folder:
         before = folder.manifest
         size = range_size(directory, before, range_blocks, DEFAULT_RANGE_BLOCKS)
-        about = _about(record, first_block, size)
+        deployment = recorded(record)
+        about = {
+            "kind": "chain",
+            "source": "json-rpc",
+            "from_block": first_block,
+            "range_blocks": size,
+            **deployment.about,
+        }
         kept: KeptRanges | None = None
         if before is not None:
             check_continues(directory, before, about, end)
@@ -110,25 +119,11 @@ def export_chain(
                 return Exported(before, tuple(sorted(before.files)), 0)
             kept = KeptRanges(directory, before, size)
             kept.drop_retracted(endpoint, end, tell)
-        run = _Run(endpoint, record, folder, directory, about, end)
+        run = _Run(endpoint, deployment, folder, directory, about, end)
         run.begin(first_block, kept)
         fetched = run.fetch(size, parallel, progress)
         assert folder.manifest is not None
         return Exported(folder.manifest, tuple(sorted(kept.files if kept else ())), fetched)
-
-
-def _about(record: DeploymentRecord, first_block: int, range_blocks: int) -> dict[str, Any]:
-    return {
-        "kind": "chain",
-        "source": "json-rpc",
-        "chain_id": record.chain_id,
-        "genesis_hash": hex0x(record.genesis_hash),
-        "contracts": {contract.name: hex0x(contract.address) for contract in record.contracts},
-        "from_block": first_block,
-        "first_block": record.first_block,
-        "first_payload_block": min(contract.block for contract in record.sequenced_logs),
-        "range_blocks": range_blocks,
-    }
 
 
 class _Run:
@@ -137,21 +132,21 @@ class _Run:
     def __init__(
         self,
         endpoint: Endpoint,
-        record: DeploymentRecord,
+        deployment: Recorded,
         folder: ExportFolder,
         directory: Path,
         about: Mapping[str, Any],
         end: BlockReference,
     ) -> None:
         self._endpoint = endpoint
-        self._record = record
+        self._deployment = deployment
         self._folder = folder
         self._directory = directory
         self._about = dict(about)
         self._end = end
-        self._payload_logs = PayloadLogs(record)
+        self._payload_logs = PayloadLogs(deployment.contracts)
         # Read now: state of the last block may be pruned by the time a long export ends.
-        self._after = read_own_counter(endpoint, record, end)
+        self._after: Mapping[int, int | None] = self._counters(end)
 
     def begin(self, first_block: int, kept: KeptRanges | None) -> None:
         """Stand behind what is kept, or in the parent of the first block."""
@@ -161,27 +156,38 @@ class _Run:
             self._files: dict[str, Mapping[str, Any]] = {}
             header = self._endpoint.header(first_block)
             self._last = BlockReference(first_block - 1, header.parent_hash)
-            counter = read_own_counter(self._endpoint, self._record, self._last)
-            self._about["sequence_before"] = counter
+            self._before = self._counters(self._last)
+            numbers = self._before
         else:
             self._files = kept.files
             self._last = reached
-            self._about["sequence_before"] = before.sequence_before
-            counter = self._counter_of(before, kept)
-        self._sequence = SequenceCheck(self._endpoint.name, counter)
+            counted = counters_of(before)
+            self._before = {key: counted[key].before or 0 for key in self._deployment.counters}
+            numbers = self._numbers(before.to_block, counted, kept)
+        self._sequence = SequenceCheck(self._endpoint.name, self._payload_logs, numbers)
 
-    def _counter_of(self, before: Manifest, kept: KeptRanges) -> int:
-        if before.to_block == self._last.number and before.sequence_after is not None:
-            return before.sequence_after
-        last = kept.last_sequence_id(self._payload_logs)
-        return (before.sequence_before or 0) if last is None else last
+    def _counters(self, block: BlockReference) -> dict[int, int]:
+        return {
+            originator_id: require_counter(self._endpoint, counter, block)
+            for originator_id, counter in self._deployment.counters.items()
+        }
+
+    def _numbers(
+        self, to_block: int, counted: Mapping[int, Counted], kept: KeptRanges
+    ) -> dict[int, int]:
+        """Return the last sequence id of each originator in the ranges that are kept."""
+        after = {key: each.after for key, each in counted.items()}
+        known = {key: number for key, number in after.items() if number is not None}
+        if to_block == self._last.number and known.keys() == self._payload_logs.counted:
+            return known
+        return self._before | kept.last_sequence_ids(self._payload_logs)
 
     def fetch(self, size: int, parallel: int, progress: ProgressCallback) -> int:
         """Fetch, write and publish the ranges that are not there yet; return how many blocks."""
         first = self._last.number + 1
         ranges = list(ranges_of(first, self._end.number, size))
         blocks = self._end.number - self._last.number
-        blocks_of = BlockReader(self._endpoint, self._record.chain_id)
+        blocks_of = BlockReader(self._endpoint, self._deployment.chain_id)
         reader = ChunkReader(blocks_of, self._payload_logs, self._endpoint.name)
         tasks = (numbers for each in ranges for numbers in _chunks_of(each))
         with closing(worked_in_order(reader.read, tasks, parallel)) as chunks:
@@ -204,25 +210,26 @@ class _Run:
         self._last = chunk.end
 
     def _publish(self, written: Mapping[str, Mapping[str, Any]]) -> None:
-        counter = self._after if self._last.number == self._end.number else self._counter_here()
-        if self._last.number == self._end.number:
+        is_end = self._last.number == self._end.number
+        numbers = self._after if is_end else self._counters_here()
+        if is_end:
             self._check_pinned()
-        if counter is not None:
-            self._sequence.finish(counter, self._last)
+        self._sequence.finish(numbers, self._last)
         self._files = {**self._files, **written}
         manifest = Manifest(
             files=self._files,
             to_block=self._last.number,
             to_block_hash=hex0x(self._last.hash),
-            sequence_after=counter,
             **self._about,
+            **self._deployment.about_counters(self._before, numbers),
         )
         self._folder.publish(manifest)
 
-    def _counter_here(self) -> int | None:
-        sequence = self._record.originator_sequence
-        counter = SequenceCounter(sequence.address, LAST_SELECTOR, sequence.block)
-        return read_counter(self._endpoint, counter, self._last)
+    def _counters_here(self) -> dict[int, int | None]:
+        return {
+            originator_id: read_counter(self._endpoint, counter, self._last)
+            for originator_id, counter in self._deployment.counters.items()
+        }
 
     def _check_pinned(self) -> None:
         """The block that was pinned must be the one that was read, and still stand."""

@@ -19,10 +19,11 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockReference
 from chainkit_jobs.chain_export.chunk import reference_of
 from chainkit_jobs.chain_export.range_files import BlockRange, ranges_of
-from chainkit_jobs.chain_export.sequence_check import PayloadLogs, sequence_id_of
+from chainkit_jobs.chain_export.sequence_check import PayloadLogs
+from chainkit_jobs.counters import counters_of
 
 _SAME_FOREVER: Final = (
-    *("source", "chain_id", "genesis_hash", "contracts"),
+    *("source", "chain_id", "genesis_hash", "contracts", "payload_contracts"),
     *("from_block", "first_block", "first_payload_block"),
 )
 """The settings that all runs share which write to one folder."""
@@ -68,16 +69,21 @@ class KeptRanges:
                 f"fetching block {dropped.first} and all above again"
             )
 
-    def last_sequence_id(self, payload_logs: PayloadLogs) -> int | None:
-        """Return the sequence id of the last payload; None where there is none."""
+    def last_sequence_ids(self, payload_logs: PayloadLogs) -> dict[int, int]:
+        """Return the sequence id of the last payload of each originator that counts and has one."""
+        found: dict[int, int] = {}
         for blocks in reversed(self._ranges):
             path = self._proved(blocks, "logs")
             with _reading(path):
                 file = pq.ParquetFile(path)
                 for group in reversed(range(file.num_row_groups)):
-                    if found := payload_logs.of(file.read_row_group(group).to_pylist()):
-                        return sequence_id_of(found[-1])
-        return None
+                    for log in reversed(payload_logs.of(file.read_row_group(group).to_pylist())):
+                        event = payload_logs.event_of(log)
+                        if event.originator_id in payload_logs.counted:
+                            found.setdefault(event.originator_id, event.sequence_id)
+                    if len(found) == len(payload_logs.counted):
+                        return found
+        return found
 
     def _end_of(self, blocks: BlockRange) -> BlockReference:
         if blocks.last == self._manifest.to_block:
@@ -116,9 +122,9 @@ def check_continues(
 
 
 def is_complete(manifest: Manifest, end: BlockReference) -> bool:
-    """Tell whether an export reaches a block already, proved by the contracts' counter."""
+    """Tell whether an export reaches a block already, proved by the contracts' counters."""
     is_same_end = (manifest.to_block, manifest.to_block_hash) == (end.number, hex0x(end.hash))
-    return is_same_end and manifest.sequence_after is not None
+    return is_same_end and all(each.after is not None for each in counters_of(manifest).values())
 
 
 def range_size(directory: Path, manifest: Manifest | None, asked: int | None, default: int) -> int:

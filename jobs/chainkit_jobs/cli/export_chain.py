@@ -14,7 +14,7 @@ from chainkit.exports import Manifest, table_of
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.connection import open_chain
+from chainkit.terminal.connection import open_recorded_chain
 from chainkit.terminal.options import (
     deployment_option,
     echo_json,
@@ -79,7 +79,7 @@ def export_chain_command(
     Example:
       chainkit audit export-chain --rpc http://127.0.0.1:8545 --deployment record.json --out chain/
     """
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    endpoint, record, head = open_recorded_chain(rpc_url, deployment_path)
     first, end = resolve_range(endpoint, record, head, from_block, to_block)
     with ExitStack() as stack:
         advance: list[Callable[[int], None]] = []

@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from chainkit.errors import StoreError
+from chainkit.exports import MANIFEST_NAME
 from chainkit_jobs.cost.blocks import time_limits, used_blocks
 from chainkit_jobs.cost.checks import check_blocks, check_costs
 from chainkit_jobs.cost.cuts import cut_costs
@@ -68,10 +69,13 @@ def read_chain(directory: Path) -> Export:
 def cost_tables(spark: SparkSession, chain: Export) -> Iterator[CostTables]:
     """Give the tables of what a chain cost.
 
-    Raises StoreError where the export lacks or repeats something that costs are computed from, or
-    an amount of wei needs more than 38 digits; MalformedLog for a payload event that does not
-    decode.
+    Raises StoreError where the contracts are not our own, the export lacks or repeats something
+    that costs are computed from, or an amount of wei needs more than 38 digits; MalformedLog for a
+    payload event that does not decode.
     """
+    if chain.manifest.payload_contracts is not None:
+        subject, expected = f"export {chain.directory}", "chainkit's own contracts"
+        raise StoreError(subject, expected, "others (payload_contracts)", MANIFEST_NAME)
     contracts = {name: chain.contract(name) for name in sorted(chain.manifest.contracts)}
     with ExitStack() as stack:
         try:

@@ -23,6 +23,11 @@ def unproved_claims(manifest: Manifest, is_chain_signed: bool) -> Iterator[Unpro
         value = getattr(manifest, column)
         if value is not None:
             yield _claim(column, str(value))
+    for contract in manifest.payload_contracts or ():
+        yield _claim("payload_contracts", ", ".join(f"{n} {v}" for n, v in contract.items()))
+    for originator_id, numbers in sorted((manifest.counters or {}).items()):
+        detail = f"originator {originator_id}: {numbers['before']} to {numbers['after']}"
+        yield _claim("counters", detail)
     if manifest.source is not None:
         yield _claim("source", manifest.source)
 

@@ -115,6 +115,10 @@ class Problem:
 _TABLES: Final = (MANIFEST_TABLE, "blocks", "transactions", "receipts", "logs")
 
 
+WHOLE_BLOCKS: Final = frozenset(GapCode) - {GapCode.COLUMN, GapCode.CONTENT, GapCode.MANIFEST}
+"""Gaps in headers, transactions or receipts: what they leave open are whole blocks and logs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Gap:
     """One kind of thing that could not be proved."""

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
-from chainkit.errors import MalformedLog, StoreError
+from chainkit.errors import MalformedLog
 from chainkit.exports import Manifest
 from chainkit.terminal.bar import progress_bar
 from chainkit_jobs.cost.digest import CostDigest, read_digest
@@ -31,7 +32,8 @@ from chainkit_jobs.reconcile.scope import DEFAULT_OPTIONS, AuditScope, Options, 
 from chainkit_jobs.reconcile.screening.job import Found, Screening, results_folder
 from chainkit_jobs.reconcile.screening.plan import make_plan
 from chainkit_jobs.reconcile.screening.results import FORBIDDEN, QUARANTINED
-from chainkit_jobs.sources import Export, read_blocks, read_logs
+from chainkit_jobs.reconcile.whole import compare_whole
+from chainkit_jobs.sources import read_blocks, read_logs
 from chainkit_jobs.spark.frames import SPARK_ERRORS, session_in
 
 Row = dict[str, Any]
@@ -44,7 +46,10 @@ class Payloads:
     count: int
     quarantined: int
     first_sequence: int | None
+    """None where there is none, or the contracts are not our own, as for ``last_sequence``."""
     last_sequence: int | None
+    left_out: int = 0
+    """Logs of contracts with sparse sequence ids that are no payloads to serve."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +91,44 @@ def run_audit(
     Raises what ``read_scope`` raises.
     """
     scope = read_scope(context, inputs, trusted_hash, options)
+    if scope.is_listed:
+        return _compare_listed(session_in(context), scope)
     with results_folder(context, options.work) as work:
         return _compare(context, scope, work)
+
+
+def _compare_listed(spark: SparkSession, scope: AuditScope) -> Audit:
+    try:
+        whole = compare_whole(spark, scope)
+    except SPARK_ERRORS:
+        unreadable = unreadable_by_spark(spark, scope.compared)
+        if not unreadable:
+            raise
+        scope = scope.without(unreadable)
+        whole = compare_whole(spark, scope)
+    answers = _answers(spark, scope)
+    return Audit(
+        scope=scope,
+        payloads=Payloads(
+            count=sum(each.count for each in whole.payloads.values()),
+            quarantined=sum(each.quarantined for each in whole.payloads.values()),
+            first_sequence=None,
+            last_sequence=None,
+            left_out=whole.left_out,
+        ),
+        counts=whole.judged.counts,
+        findings=complete(
+            whole.judged.findings + answers.findings + whole.findings,
+            scope.signing_keys,
+            scope.checks,
+        ),
+        tables_not_compared=(
+            "what nodes' exports say beside their envelopes: the contracts are not chainkit's own",
+        ),
+        tables_unreadable=answers.unreadable,
+        coverage=whole.judged.coverage,
+        costs=read_digest(spark, scope.chain) if scope.options.with_costs else None,
+    )
 
 
 def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Audit:
@@ -97,10 +138,11 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
     scope, found = scope.without(screening.unreadable), screening.found
     _check_decoded(found)
     payloads = _payloads(found)
-    _check_counters(scope.chain, payloads)
+    fields = ("sequence_before", "sequence_after")
+    _bounds(scope.chain.manifest, payloads).check(f"export {scope.chain.directory}", fields)
     scope, judged = _judged(context, scope, screening)
     tables = _node_tables(context, scope, found, judged)
-    answers = _answers(context, scope)
+    answers = _answers(session_in(context), scope)
     findings = judged.findings + tables.findings + answers.findings
     findings += _about_chain(context, scope, found, payloads)
     return Audit(
@@ -139,12 +181,12 @@ def _node_tables(
     return node_table_findings(session_in(context), scope, quarantined, judged.findings, misplaced)
 
 
-def _answers(context: SparkContext, scope: AuditScope) -> ComparedAnswers:
+def _answers(spark: SparkSession, scope: AuditScope) -> ComparedAnswers:
     asked_again = [node for node in scope.compared if node.others]
     if not asked_again:
         return ComparedAnswers([], ())
     keys = scope.signing_keys if scope.options.with_signatures else {}
-    return compare_answers(session_in(context), asked_again, keys)
+    return compare_answers(spark, asked_again, keys)
 
 
 def _about_chain(
@@ -168,17 +210,6 @@ def _check_decoded(screening: Found) -> None:
     for log in sorted(malformed, key=lambda log: (log["block_number"], log["log_index"]))[:1]:
         place = f"block {log['block_number']}, log {log['log_index']}"
         raise MalformedLog("chain export", "payload logs that decode", log["malformed"], place)
-
-
-def _check_counters(chain: Export, payloads: Payloads) -> None:
-    """Logs beyond the counter contradict it: such an export must accuse nobody of anything."""
-    before, after = chain.manifest.sequence_before, chain.manifest.sequence_after
-    first, last = payloads.first_sequence, payloads.last_sequence
-    subject = f"export {chain.directory}"
-    if before is not None and first is not None and first <= before:
-        raise StoreError(subject, f"sequences above {before}, its sequence_before", first)
-    if after is not None and last is not None and last > after:
-        raise StoreError(subject, f"sequences up to {after}, its sequence_after", last)
 
 
 def _bounds(manifest: Manifest, payloads: Payloads) -> SequenceBounds:

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as sf
 
+from chainkit.errors import StoreError
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.administration.contradiction import LogPosition
 from chainkit_jobs.administration.replay import Administration
@@ -30,6 +31,18 @@ class SequenceBounds:
     after: int | None
     """The counter in its last block; None where it was not read."""
 
+    def check(self, subject: str, fields: tuple[str, str]) -> None:
+        """Raise StoreError where the export holds what lies beyond the counter.
+
+        Logs beyond it contradict it: such an export must accuse nobody of anything. ``fields`` are
+        those of its manifest that hold the counter before and after.
+        """
+        before, after = fields
+        if self.before is not None and self.first is not None and self.first <= self.before:
+            raise StoreError(subject, f"sequences above {self.before}, its {before}", self.first)
+        if self.after is not None and self.last is not None and self.last > self.after:
+            raise StoreError(subject, f"sequences up to {self.after}, its {after}", self.last)
+
     def missing_at_ends(self) -> list[tuple[int, int]]:
         """Return the first and last of each run of sequences that was cut off."""
         if self.first is None or self.last is None:
@@ -43,16 +56,18 @@ class SequenceBounds:
         ]
 
 
-def chain_findings(keys: DataFrame | None, bounds: SequenceBounds) -> list[dict[str, Any]]:
-    """Return the findings about the chain export itself: its gaps and its repetitions.
+def chain_findings(
+    keys: DataFrame | None,
+    bounds: SequenceBounds,
+    originator_id: int = BLOCKCHAIN_ORIGINATOR_ID,
+) -> list[dict[str, Any]]:
+    """Return the findings about the chain export itself: an originator's gaps and repetitions.
 
     ``keys`` comes from chain_keys.chain_keys; None where all sequences are known to follow each
     other, so that only the ends are in question.
     """
     cut = [
-        _chain_row(
-            Code.CHAIN_SEQUENCE_GAP, BLOCKCHAIN_ORIGINATOR_ID, Decimal(first), _missing(first, last)
-        )
+        _chain_row(Code.CHAIN_SEQUENCE_GAP, originator_id, Decimal(first), _missing(first, last))
         for first, last in bounds.missing_at_ends()
     ]
     if keys is None or bounds.first is None or bounds.last is None:

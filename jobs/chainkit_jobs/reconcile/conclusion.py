@@ -12,8 +12,9 @@ from typing import Final
 
 from chainkit.text.counting import counted
 from chainkit_jobs.findings import Severity
-from chainkit_jobs.proof.result import ChainProof, GapCode
+from chainkit_jobs.proof.result import WHOLE_BLOCKS, ChainProof
 from chainkit_jobs.reconcile.audit import Audit
+from chainkit_jobs.reconcile.scope import AuditScope
 
 SUMMARY_FORMAT: Final = 2
 """The format of summary.json. An audit that was kept in another one is made again."""
@@ -29,10 +30,6 @@ class Outcome(StrEnum):
     UNDECIDED = "could not decide"
     """A node serves what the chain export can neither confirm nor deny."""
     COULD_NOT_COMPARE = "could not compare"
-
-
-_WHOLE_BLOCKS: Final = frozenset(GapCode) - {GapCode.COLUMN, GapCode.CONTENT, GapCode.MANIFEST}
-"""Gaps in headers, transactions or receipts: what they leave open are whole blocks and logs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +85,37 @@ def _lacking(audit: Audit) -> tuple[str, ...]:
         words.append(f"not proved: {gaps} parts of the chain export")
     if not scope.options.with_signatures:
         words.append("not checked: signatures")
-    if scope.chain.manifest.sequence_after is None:
-        words.append("not known: the end of the contracts' counter")
+    if ends := _ends(scope):
+        words.append(f"not known: the end of {ends}")
+    if not scope.has_registry:
+        words.append("not known: whose keys the exports name, since no registry is followed")
     return tuple(words)
 
 
 def _gaps(proof: ChainProof) -> int:
-    return sum(each.gap.code in _WHOLE_BLOCKS for each in proof.unproved)
+    return sum(each.gap.code in WHOLE_BLOCKS for each in proof.unproved)
+
+
+def _ends(scope: AuditScope) -> str:
+    """Name the counters whose end is not known; nothing where all are."""
+    unread = scope.unread_counters
+    if not unread or not scope.is_listed:
+        return "the contracts' counter" if unread else ""
+    whose = " and ".join(f"originator {originator_id}" for originator_id in unread)
+    return f"the counter of {whose}"
 
 
 def _undecided(audit: Audit) -> tuple[str, ...]:
     last = audit.payloads.last_sequence or 0
+    why = (
+        f"above {last}, the last that the chain export contains: it names no end of the contracts' "
+        "counter (sequence_after)"
+    )
+    if audit.scope.is_listed:
+        why = "that the chain export does not contain, and it is not proved to be whole (--trust)"
     return tuple(
-        f"node {node_id}: {counted(counts['undecided'], 'sequence')} above {last}, the last that "
-        "the chain export contains: it names no end of the contracts' counter (sequence_after), so "
-        "nothing tells whether they are invented"
+        f"node {node_id}: {counted(counts['undecided'], 'sequence')} {why}, so nothing tells "
+        "whether they are invented"
         for node_id, counts in sorted(audit.counts.items())
         if counts["undecided"]
     )
@@ -113,12 +126,18 @@ def not_compared(audit: Audit) -> list[str]:
     scope = audit.scope
     sentences = [*audit.reasons, *_undecided(audit)]
     sentences += scope.comparability.left_out
-    if scope.chain.manifest.sequence_after is None:
+    if ends := _ends(scope):
+        field = "counters" if scope.is_listed else "sequence_after"
         sentences.append(
-            "whether payloads follow the last one of the chain export: it names no end of the "
-            "contracts' counter (sequence_after)"
+            "whether payloads follow the last one of the chain export: it names no end of "
+            f"{ends} ({field})"
         )
-    if scope.administration is None:
+    if scope.is_listed:
+        sentences.append(
+            "who ruled the contracts, their pauses and payload bounds: the contracts are not "
+            "chainkit's own"
+        )
+    elif scope.administration is None:
         sentences.append(
             "who ruled the contracts, their pauses and payload bounds: the chain export begins "
             "after their deployment"

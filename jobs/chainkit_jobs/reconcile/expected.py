@@ -1,14 +1,15 @@
-"""The chain's side: from the logs of the two payload contracts to the envelopes they demand."""
+"""The chain's side: from the logs of the payload contracts to the envelopes they demand."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -19,11 +20,8 @@ from chainkit.protocol.envelope import (
     quarantine_reason,
     unsigned_originator_envelope,
 )
-from chainkit.protocol.events import (
-    IDENTITY_UPDATE_CREATED_TOPIC,
-    MESSAGE_SENT_TOPIC,
-    decode_payload_event,
-)
+from chainkit.protocol.events import decode_payload_event
+from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.sources import log_from_row
 
@@ -57,54 +55,77 @@ _INPUT: Final = (
     "log_index",
 )
 
+_HIGHEST_CURSOR: Final = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class PayloadContracts:
-    """The two contracts whose events become node-0 envelopes; 20 bytes each."""
+    """Our own two contracts, whose events become node-0 envelopes; 20 bytes each."""
 
     group_messages: bytes
     identity_updates: bytes
 
 
 def expected_envelopes(
-    logs: DataFrame, blocks: DataFrame, contracts: PayloadContracts
+    logs: DataFrame, blocks: DataFrame, contracts: Sequence[PayloadContract]
 ) -> DataFrame:
     """Return what every honest node must serve, or keep in quarantine (columns of EXPECTED).
 
     ``logs`` and ``blocks`` have the columns of exports.tables. A log whose block is missing
     has no time, so that its envelope cannot be built: it comes back as malformed.
     """
-    first_topic = sf.col("topics")[0]
-    is_message = (sf.col("address") == sf.lit(contracts.group_messages)) & (
-        first_topic == sf.lit(MESSAGE_SENT_TOPIC)
-    )
-    is_update = (sf.col("address") == sf.lit(contracts.identity_updates)) & (
-        first_topic == sf.lit(IDENTITY_UPDATE_CREATED_TOPIC)
-    )
     times = blocks.select(
         sf.col("number").alias("block_number"),
         sf.col("hash").alias("block_hash"),
         sf.col("timestamp").alias("block_timestamp"),
     )
+    first_topic = sf.col("topics")[0]
+    names = [
+        sf.when(
+            (sf.col("address") == sf.lit(each.address)) & (first_topic == sf.lit(each.topic)),
+            each.name,
+        )
+        for each in contracts
+    ]
     payloads = (
-        logs.filter((sf.size("topics") > 0) & (is_message | is_update))
-        .withColumn("contract", sf.when(is_message, "GroupMessages").otherwise("IdentityUpdates"))
+        logs.filter(sf.size("topics") > 0)
+        .withColumn("contract", sf.coalesce(*names))
+        .filter(sf.col("contract").isNotNull())
         .join(times, on=["block_number", "block_hash"], how="left")
         .select(*_INPUT)
     )
-    return payloads.mapInArrow(_decode_batches, from_arrow_schema(EXPECTED))
+    decode = partial(_decode_batches, contracts={each.name: each for each in contracts})
+    return payloads.mapInArrow(decode, from_arrow_schema(EXPECTED))
 
 
-def _decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def without_left_out(expected: DataFrame, sparse: Collection[int]) -> DataFrame:
+    """Return the payloads that count: of an originator whose ids are sparse, the first of each id.
+
+    ``expected`` has the columns of EXPECTED. Ids that no cursor reaches, 0 and those from 2**63 on,
+    do not count there (docs/adr/0050).
+    """
+    order = Window.partitionBy("originator_id", "sequence_id").orderBy("block_number", "log_index")
+    is_free = ~sf.col("originator_id").isin(list(sparse)) | sf.col("malformed").isNotNull()
+    is_first = sf.col("sequence_id").between(1, _HIGHEST_CURSOR) & (sf.col("place") == 1)
+    placed = expected.withColumn("place", sf.row_number().over(order))
+    return placed.filter(is_free | is_first).select(*EXPECTED.names)
+
+
+def _decode_batches(
+    batches: Iterable[pa.RecordBatch], contracts: Mapping[str, PayloadContract]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [decode_row(row) for row in batch.to_pylist()]
+        rows = [decode_row(row, contracts[row["contract"]]) for row in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=EXPECTED)
 
 
-def decode_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Decode one payload log, joined with its block's time, into a row of EXPECTED."""
+def decode_row(row: dict[str, Any], contract: PayloadContract | None = None) -> dict[str, Any]:
+    """Decode one payload log, joined with its block's time, into a row of EXPECTED.
+
+    Without a contract, it is a log of our own.
+    """
     place = {
-        "originator_id": BLOCKCHAIN_ORIGINATOR_ID,
+        "originator_id": contract.originator_id if contract else BLOCKCHAIN_ORIGINATOR_ID,
         "contract": row["contract"],
         "block_number": row["block_number"],
         "log_index": row["log_index"],
@@ -113,7 +134,7 @@ def decode_row(row: dict[str, Any]) -> dict[str, Any]:
     if row["block_timestamp"] is None:
         return place | {"malformed": "a log of a block that the export does not hold"}
     try:
-        event = decode_payload_event(log_from_row(row))
+        event = decode_payload_event(log_from_row(row), contract)
     except MalformedLog as error:
         return place | {"malformed": str(error)}
     unsigned = unsigned_originator_envelope(event, row["block_timestamp"])

@@ -61,6 +61,20 @@ def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
     return Identified(tuple(nodes), tuple(refused))
 
 
+def registry_of(inputs: Inputs, at_block: int) -> Registry:
+    """Return the nodes as the exports name them, where the chain has no registry to ask.
+
+    The auditor gives each id, and the export's manifest the key: whose it is, nothing tells.
+    """
+    nodes = {
+        node_id: Node(node_id, bytes.fromhex(export.manifest.node_public_key[2:]), "", True)
+        for node_id, export in inputs.nodes
+        if node_id is not None and export.manifest.node_public_key is not None
+    }
+    hint = "the chain export names no registry: give ids and folders (--node ID=DIR)"
+    return Registry(nodes, at_block, hint)
+
+
 def _refused(named: NamedExport, reason: str) -> Refused:
     node_id, export = named
     return Refused(shown_folder(export.directory), node_id, reason)

@@ -18,10 +18,10 @@ from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import one_line
 from chainkit.text.printable import printable
 from chainkit_jobs.sources import (
-    PAYLOAD_CONTRACTS,
     Export,
     check_same_network,
     open_export,
+    payload_contracts,
     prove_export,
 )
 
@@ -77,8 +77,7 @@ def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
     if first > last:
         expected = f"a first block up to its last, {last}"
         raise StoreError(f"export {chain_directory}", expected, first)
-    for name in PAYLOAD_CONTRACTS:
-        chain.contract(name)
+    payload_contracts(chain)
     opened, refused, faults = [], [], {}
     for node_id, directory in nodes:
         try:

@@ -12,6 +12,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from chainkit.exports import one_line
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.coverage import screened_coverage, summed
 from chainkit_jobs.reconcile.doubtful import DoubtfulRows, InDriver, InSpark, judge_by_spark
@@ -21,7 +22,7 @@ from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.reconcile.screening.job import Screening
 from chainkit_jobs.reconcile.screening.results import NodeCount, UnitSummary
 from chainkit_jobs.reconcile.served import served_envelopes
-from chainkit_jobs.reconcile.verdict import ComparedNode
+from chainkit_jobs.reconcile.verdict import ComparedNode, GivenOut
 from chainkit_jobs.sources import read_blocks, read_logs, read_raw_envelopes
 from chainkit_jobs.spark.frames import read_problem, session_in
 
@@ -104,6 +105,5 @@ def _compared_node(scope: AuditScope, node: NodeExport, last_sequence: int) -> C
     first, last = scope.compared_blocks(node)
     manifest = scope.chain.manifest
     known_to = max(last_sequence, manifest.sequence_before or 0)
-    return ComparedNode(
-        node.node.node_id, first, last, manifest.sequence_after, known_to, node.highest_required
-    )
+    given_out = {BLOCKCHAIN_ORIGINATOR_ID: GivenOut(manifest.sequence_after, known_to)}
+    return ComparedNode(node.node.node_id, first, last, given_out, node.highest_required)

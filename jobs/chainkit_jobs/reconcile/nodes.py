@@ -16,7 +16,7 @@ class Registry:
     nodes: dict[int, Node]
     at_block: int
     begins_late: str = ""
-    """Why entries may be missing: where the chain export begins, if after the deployment."""
+    """Why entries may be missing, such as where the chain export begins."""
 
     def by_id(self, node_id: int) -> Node:
         """Return a node. Raises ConfigurationError that names the ids which are registered."""

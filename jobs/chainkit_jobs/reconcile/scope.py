@@ -11,10 +11,13 @@ from pyspark import SparkContext
 
 from chainkit.errors import StoreError
 from chainkit.exports import Manifest
+from chainkit.protocol.payload_contract import PayloadContract, sparse_originators
 from chainkit_jobs.administration.logs import read_administration
 from chainkit_jobs.administration.replay import REGISTRY, Administration
+from chainkit_jobs.counters import counters_of
 from chainkit_jobs.findings import Checks
 from chainkit_jobs.proof import ChainProof, prove_chain
+from chainkit_jobs.proof.result import WHOLE_BLOCKS
 from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.comparability import (
     Comparability,
@@ -23,10 +26,15 @@ from chainkit_jobs.reconcile.comparability import (
     set_aside,
 )
 from chainkit_jobs.reconcile.expected import PayloadContracts
-from chainkit_jobs.reconcile.identity import identify_nodes
+from chainkit_jobs.reconcile.identity import identify_nodes, registry_of
 from chainkit_jobs.reconcile.inputs import Inputs
 from chainkit_jobs.reconcile.nodes import registry_at
-from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, block_hashes, envelopes_problem
+from chainkit_jobs.sources import (
+    Export,
+    block_hashes,
+    envelopes_problem,
+    payload_contracts,
+)
 from chainkit_jobs.spark.frames import session_in
 
 
@@ -52,10 +60,12 @@ class AuditScope:
     """Everything that an audit compares: made once by ``read_scope``, and handed on."""
 
     chain: Export
-    contracts: PayloadContracts
+    contracts: tuple[PayloadContract, ...]
+    """Those whose events are payloads."""
     administration: Administration | None
     """The replay of the contracts' own events; None where the chain export begins after the first
-    of them, because a history without its beginning would contradict all that follows."""
+    of them, because a history without its beginning would contradict all that follows; and where
+    the contracts are not our own, whose events are not known."""
     nodes: tuple[NodeExport, ...]
     """All nodes whose export was identified, by id."""
     comparability: Comparability
@@ -63,6 +73,47 @@ class AuditScope:
     options: Options
     proof: ChainProof | None
     """The part of the chain export that follows from the trusted block hash; None if none is."""
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the chain export lists its payload contracts, which are not our own then."""
+        return self.chain.manifest.payload_contracts is not None
+
+    @property
+    def own_contracts(self) -> PayloadContracts:
+        """The addresses of our own two contracts; only where ``is_listed`` is False."""
+        messages, updates = (contract.address for contract in self.contracts)
+        return PayloadContracts(messages, updates)
+
+    @property
+    def sparse(self) -> frozenset[int]:
+        """The originators whose sequence ids have gaps and come in any order."""
+        return sparse_originators(self.contracts)
+
+    @property
+    def unread_counters(self) -> tuple[int, ...]:
+        """The originators that count, and whose number in the last block is not known."""
+        counters = counters_of(self.chain.manifest)
+        counted = {contract.originator_id for contract in self.contracts} - self.sparse
+        return tuple(
+            each for each in sorted(counted) if each not in counters or counters[each].after is None
+        )
+
+    @property
+    def has_registry(self) -> bool:
+        """Whether the chain export names the registry that keys are read from."""
+        return REGISTRY in self.chain.manifest.contracts
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether each payload up to the last block is proved to be in the chain export."""
+        manifest = self.chain.manifest
+        first = min(contract.block for contract in self.contracts)
+        return (
+            self.proof is not None
+            and manifest.from_block <= first
+            and not any(each.gap.code in WHOLE_BLOCKS for each in self.proof.unproved)
+        )
 
     @property
     def compared(self) -> tuple[NodeExport, ...]:
@@ -115,10 +166,17 @@ def scope_of_inputs(
 ) -> AuditScope:
     """Decide what of some exports can be compared, by their footers alone: see ``read_scope``."""
     chain = inputs.chain
-    addresses = {name: chain.contract(name) for name in (REGISTRY, *PAYLOAD_CONTRACTS)}
-    administration = read_administration(chain, addresses)
+    contracts, is_listed = payload_contracts(chain), chain.manifest.payload_contracts is not None
     late = _begins_late(chain.manifest)
-    registry = registry_at(administration, chain.manifest.to_block, late)
+    administration = None
+    if is_listed and REGISTRY not in chain.manifest.contracts:
+        registry = registry_of(inputs, chain.manifest.to_block)
+    else:
+        addresses = {REGISTRY: chain.contract(REGISTRY)}
+        if not is_listed:
+            addresses |= {contract.name: contract.address for contract in contracts}
+        administration = read_administration(chain, addresses)
+        registry = registry_at(administration, chain.manifest.to_block, late)
     identified = identify_nodes(inputs, registry)
     nodes = identified.nodes
     comparability = compare_ranges(
@@ -126,10 +184,8 @@ def scope_of_inputs(
     )
     return AuditScope(
         chain=chain,
-        contracts=PayloadContracts(
-            chain.contract("GroupMessages"), chain.contract("IdentityUpdates")
-        ),
-        administration=None if late else administration,
+        contracts=contracts,
+        administration=None if late or is_listed else administration,
         nodes=nodes,
         comparability=replace(
             comparability,

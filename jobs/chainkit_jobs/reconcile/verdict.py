@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from chainkit.protocol.envelope import breaks_the_xip
-from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.coverage import COUNTS, summed
 
@@ -29,6 +28,20 @@ export cannot tell, and those of them that the contracts need not have given out
 
 
 @dataclass(frozen=True, slots=True)
+class GivenOut:
+    """The part that is known of the sequence ids that an originator's contracts gave out."""
+
+    highest: int | None
+    """The counter where the chain export ends: a higher one is invented. None where it was not
+    read, or nothing counts."""
+    last: int = 0
+    """Up to which sequence all were given out, by what the chain export contains; 0 where ids are
+    sparse."""
+    is_whole: bool = False
+    """Whether the chain export is proved to hold all: an id that it does not hold is invented."""
+
+
+@dataclass(frozen=True, slots=True)
 class ComparedNode:
     """A node, and the part of the chain that its export is held against."""
 
@@ -37,11 +50,8 @@ class ComparedNode:
     """A payload below it need not be served."""
     last_block: int
     """A payload above it need not be served yet."""
-    highest_sequence: int | None
-    """The contract's counter where the chain export ends: a higher one is invented. None where
-    it was not read."""
-    last_sequence: int = 0
-    """The highest sequence that the chain export contains: the contracts gave out all below it."""
+    given_out: Mapping[int, GivenOut]
+    """By originator id: of any other, nothing was given out."""
     answered_to: int = 2**64 - 1
     """A payload of a higher sequence need not be served."""
 
@@ -134,9 +144,9 @@ def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
         and node.first_block <= held["block_number"] <= node.last_block
         and key[1] <= node.answered_to
     )
-    is_impossible = _is_impossible(key, node)
-    known_to = node.last_sequence if node.highest_sequence is None else node.highest_sequence
-    is_given_out = not is_impossible and key[1] <= known_to
+    given = node.given_out.get(key[0])
+    is_impossible = given is None or _is_impossible(key[1], given, held is not None)
+    is_given_out = given is not None and not is_impossible and key[1] <= _known_to(given)
     return Verdict(node.node_id, key, held, is_known, is_required, is_impossible, is_given_out)
 
 
@@ -146,11 +156,13 @@ def _chain_order(row: Row) -> tuple[Any, ...]:
     return row["digest"], *place, row["transaction_hash"], reason
 
 
-def _is_impossible(key: Key, node: ComparedNode) -> bool:
-    originator_id, sequence_id = key
-    highest = node.highest_sequence
-    is_beyond = highest is not None and sequence_id > highest
-    return originator_id != BLOCKCHAIN_ORIGINATOR_ID or sequence_id == 0 or is_beyond
+def _is_impossible(sequence_id: Decimal, given: GivenOut, is_held: bool) -> bool:
+    is_beyond = given.highest is not None and sequence_id > given.highest
+    return sequence_id == 0 or is_beyond or (given.is_whole and not is_held)
+
+
+def _known_to(given: GivenOut) -> int:
+    return given.last if given.highest is None else given.highest
 
 
 @dataclass(slots=True)

@@ -47,16 +47,21 @@ def parse_counter(endpoint: Endpoint, answer: bytes, block: BlockReference) -> i
     return value
 
 
-def read_own_counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockReference) -> int:
-    """Return the number that our contracts' shared sequence gave out last up to a block.
+def require_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockReference) -> int:
+    """Return the number that a counter gave out last up to a block.
 
     Raises InconsistentAnswer as ``read_counter`` does, and also where the endpoint has no state of
     the block: without the number, missing logs at an end would go unnoticed.
     """
-    sequence = record.originator_sequence
-    counter = SequenceCounter(sequence.address, LAST_SELECTOR, sequence.block)
     value = read_counter(endpoint, counter, block)
     if value is None:
         subject = f"counter at {endpoint.name}"
         raise InconsistentAnswer(subject, f"its state at block {block}", "none (not kept)")
     return value
+
+
+def read_own_counter(endpoint: Endpoint, record: DeploymentRecord, block: BlockReference) -> int:
+    """Return the number of our contracts' shared sequence; see ``require_counter``."""
+    sequence = record.originator_sequence
+    counter = SequenceCounter(sequence.address, LAST_SELECTOR, sequence.block)
+    return require_counter(endpoint, counter, block)

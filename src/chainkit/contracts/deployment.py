@@ -20,7 +20,6 @@ from chainkit.contracts.parameters import SEQUENCED_LOGS, Parameters, PayloadBou
 from chainkit.documents.fields import Fields, read_json
 from chainkit.documents.files import replace_file
 from chainkit.errors import ConfigurationError
-from chainkit.protocol.events import IDENTITY_UPDATE_CREATED_TOPIC, MESSAGE_SENT_TOPIC
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
 RECORD_FORMAT: Final = 1
@@ -116,14 +115,6 @@ def read_deployment_record(path: Path) -> DeploymentRecord:
     return parse_deployment_record(read_json(path, record_subject(path)), record_subject(path))
 
 
-def payload_topics(record: DeploymentRecord) -> dict[bytes, bytes]:
-    """Return the address of each payload contract with the topic of its one payload event."""
-    return {
-        record.group_messages.address: MESSAGE_SENT_TOPIC,
-        record.identity_updates.address: IDENTITY_UPDATE_CREATED_TOPIC,
-    }
-
-
 def replace_implementation(path: Path, name: str, implementation: DeployedContract) -> None:
     """Write into a record what a proxy runs since its upgrade, in one step; the rest stays.
 
@@ -154,7 +145,7 @@ def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
     fields = Fields(content, subject)
     if fields.has("payload_contracts") and not fields.has("contracts"):
         expected = "a record that the deploy script wrote"
-        place = "`chainkit index`, `node run`, `gateway run` and clients use payload_contracts"
+        place = "payload_contracts serve index, node, gateway, client, audit exports and reconcile"
         raise ConfigurationError(subject, expected, "one written by hand", place)
     if (version := fields.integer("format")) != RECORD_FORMAT:
         raise ConfigurationError(subject, f"format {RECORD_FORMAT}", version)

@@ -203,15 +203,38 @@ def read_recorded_deployment(path: Path) -> DeploymentRecord | FollowedDeploymen
     return parse_deployment_record(content, subject)
 
 
+def payload_contract_content(contract: PayloadContract) -> dict[str, Any]:
+    """Return a contract as a record lists it under ``payload_contracts``."""
+    return {
+        "name": contract.name,
+        "address": f"0x{contract.address.hex()}",
+        "block": contract.block,
+        "originator_id": contract.originator_id,
+        "event": f"{EVENT_NAMES[contract.kind]}{contract.layout}",
+        "sequence_ids": "sparse" if contract.is_sparse else "counted",
+    }
+
+
+def parse_payload_contracts(content: Any, subject: str) -> tuple[PayloadContract, ...]:
+    """Build the contracts of a list of what ``payload_contract_content`` returns.
+
+    Raises ConfigurationError that names every field which cannot be used.
+    """
+    fields, faults = Fields({"payload_contracts": content}, subject), Faults(subject)
+    contracts = _payload_contracts(fields, faults)
+    if not len(faults):
+        _check_contracts(contracts, faults)
+    faults.raise_all()
+    return contracts
+
+
 def _listed(fields: Fields, faults: Faults) -> FollowedDeployment:
     if (version := faults.read(RECORD_FORMAT, fields.integer, "format")) != RECORD_FORMAT:
         faults.add(RECORD_FORMAT, version, "format")
     if fields.has("contracts"):
         faults.add("no such field beside payload_contracts", "one", "contracts")
     before = len(faults)
-    elements = faults.read([], fields.elements, "payload_contracts")
-    read = [_payload_contract(value, path, faults) for value, path in elements]
-    contracts = tuple(contract for contract in read if contract is not None)
+    contracts = _payload_contracts(fields, faults)
     section = faults.read(None, fields.inner, "counters")
     counters = {} if section is None else _counters(section, faults)
     # Fields that depend on each other are judged only where all of them could be read.
@@ -224,6 +247,12 @@ def _listed(fields: Fields, faults: Faults) -> FollowedDeployment:
         contracts=contracts,
         counters=counters,
     )
+
+
+def _payload_contracts(fields: Fields, faults: Faults) -> tuple[PayloadContract, ...]:
+    elements = faults.read([], fields.elements, "payload_contracts")
+    read = [_payload_contract(value, path, faults) for value, path in elements]
+    return tuple(contract for contract in read if contract is not None)
 
 
 def _payload_contract(value: Any, path: str, faults: Faults) -> PayloadContract | None:

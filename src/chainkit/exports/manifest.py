@@ -23,7 +23,10 @@ ANSWERS_FORMAT: Final = 5
 CHAIN_FORMAT: Final = 6
 """The format of an export of a chain: an older reader does not know the columns of Arbitrum's
 transactions and of Amsterdam's headers, and would find that hashes do not fit."""
-_READ_FORMATS: Final = (1, 2, 3, 4, 5, 6)
+LISTED_FORMAT: Final = 7
+"""The format of an export of a chain whose record lists its payload contracts: an older reader must
+not look for our own."""
+_READ_FORMATS: Final = (1, 2, 3, 4, 5, 6, 7)
 """The first had one file per table, and said neither sizes nor ranges; the second had no
 transactions and no whole headers in an export of kind ``chain``; the third did not say how a node
 established its blocks; before the sixth, an export of kind ``chain`` had no columns of
@@ -70,6 +73,12 @@ class Manifest:
     """The contract's counter in the parent of the first block; None where it was not read."""
     sequence_after: int | None = None
     """The contract's counter in the last block; None where it was not read."""
+    payload_contracts: Sequence[Mapping[str, Any]] | None = None
+    """The contracts whose events are payloads, each as the deployment record lists it, in an export
+    of kind ``chain``; None where they are our own, which share one sequence."""
+    counters: Mapping[str, Mapping[str, int | None]] | None = None
+    """Originator id to its counter's number ``before`` the first block and ``after`` the last one,
+    null where it was not read. An originator without a counter is left out."""
     range_blocks: int | None = None
     """Blocks per range, in an export of kind ``node``; ranges begin at its multiples."""
     final_block: int | None = None
@@ -106,7 +115,7 @@ def manifest_text(manifest: Manifest) -> str:
 
 def _format_of(manifest: Manifest) -> int:
     if manifest.kind == "chain":
-        return CHAIN_FORMAT
+        return CHAIN_FORMAT if manifest.payload_contracts is None else LISTED_FORMAT
     return ANSWERS_FORMAT if manifest.is_of_answers else MANIFEST_FORMAT
 
 
@@ -213,6 +222,19 @@ _IS_RUN: Final = _is_record(
         "how": _is_text("receipts|second endpoint|one endpoint"),
     }
 )
+_IS_CONTRACT: Final = _is_record(
+    {
+        "name": _is_text("[ -~]+"),
+        "address": _is_text("0x[0-9a-fA-F]{40}"),
+        "block": _is_integer(63),
+        "originator_id": _is_integer(32),
+        "event": _is_text("[ -~]+"),
+        "sequence_ids": _is_text("counted|sparse"),
+    }
+)
+_IS_COUNTED: Final = _is_record(
+    dict.fromkeys(("before", "after"), lambda value: value is None or _is_integer(64)(value))
+)
 _BLOCK: Final = ("a height from 0 below 2**63", _is_integer(63))
 _HASH: Final = ("0x and 64 hex digits", _is_text("0x[0-9a-fA-F]{64}"))
 _COUNTER: Final = ("an integer from 0 below 2**64", _is_integer(64))
@@ -238,6 +260,14 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     "first_payload_block": _BLOCK,
     "sequence_before": _COUNTER,
     "sequence_after": _COUNTER,
+    "payload_contracts": (
+        "payload contracts, each with the fields of a deployment record",
+        lambda value: isinstance(value, list) and all(map(_IS_CONTRACT, value)),
+    ),
+    "counters": (
+        "originator ids, each with before and after",
+        _is_mapping(_is_text("0|[1-9][0-9]{0,9}"), _IS_COUNTED),
+    ),
     "range_blocks": ("an integer from 0 below 2**63", _is_integer(63)),
     "final_block": _BLOCK,
     "last_reorg": ("an integer from 0 below 2**63", _is_integer(63)),

@@ -7,9 +7,8 @@ from typing import Any
 from chainkit.types import Node
 from chainkit_jobs.administration.replay import Administration
 from chainkit_jobs.reconcile.comparability import Comparability, NodeExport
-from chainkit_jobs.reconcile.expected import PayloadContracts
 from chainkit_jobs.reconcile.scope import AuditScope, Options
-from chainkit_jobs.sources import Export, read_export
+from chainkit_jobs.sources import Export, payload_contracts, read_export
 from support.audit.identities import key_of
 
 
@@ -22,9 +21,7 @@ def scope_of(
     """Return the scope in which all of some nodes are compared."""
     return AuditScope(
         chain=chain,
-        contracts=PayloadContracts(
-            chain.contract("GroupMessages"), chain.contract("IdentityUpdates")
-        ),
+        contracts=payload_contracts(chain),
         administration=administration,
         nodes=tuple(nodes),
         comparability=Comparability(tuple(nodes), {}, ()),

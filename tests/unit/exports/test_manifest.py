@@ -44,11 +44,11 @@ def test_read__manifest_with_an_unknown_field__is_refused(export: Path) -> None:
         read_manifest(export, "node")
 
 
-@pytest.mark.parametrize("format_", [0, 7, "1", "3", True, None])
+@pytest.mark.parametrize("format_", [0, 8, "1", "3", True, None])
 def test_read__manifest_of_another_format__is_refused(export: Path, format_: Any) -> None:
     change_manifest(export, format=format_)
 
-    with pytest.raises(StoreError, match="expected manifest format 6 or older"):
+    with pytest.raises(StoreError, match="expected manifest format 7 or older"):
         read_manifest(export, "node")
 
 
@@ -93,6 +93,9 @@ def test_read__manifest_with_malformed_files__is_refused(export: Path, files: An
         ("files", {"../manifest.json": {"sha256": "0" * 64}}),
         ("first_block", 2**63),
         ("sequence_before", "0"),
+        ("payload_contracts", [{"name": "messages"}]),
+        ("counters", {"0": {"before": 0, "after": -1}}),
+        ("counters", {"-1": {"before": 0, "after": 1}}),
         ("sequence_after", 2**64),
         ("established", {}),
         ("established", [{"from_block": 1, "to_block": 2}]),

@@ -74,7 +74,7 @@ class Plan:
 def make_plan(scope: AuditScope) -> Plan:
     """Divide an audit. Raises StoreError where a file of the chain export cannot be read."""
     parts = list(_log_parts(scope.chain))
-    guesses = _guesses([_first_sequence(part, scope.contracts) for part in parts])
+    guesses = _guesses([_first_sequence(part, scope.own_contracts) for part in parts])
     groups, unreadable = _row_groups(scope.compared)
     divided = {node_id: divide(own, guesses) for node_id, own in groups.items()}
     rules, blocks = posting_rules(scope.administration), block_files(scope.chain)
@@ -90,7 +90,7 @@ def make_plan(scope: AuditScope) -> Plan:
             ),
             first_block=first_block,
             last_block=last_block,
-            contracts=scope.contracts,
+            contracts=scope.own_contracts,
             rules=rules,
             nodes=tuple(
                 ServingNode(

@@ -9,7 +9,9 @@ import pytest
 
 from chainkit.exports import tables
 from chainkit.protocol.envelope import QuarantineReason
+from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.signatures import address_of, keccak256
+from chainkit.types import TopicKind
 from chainkit_jobs.reconcile import expected, served
 from support.audit.audit_exports import MALFORMED_SEQUENCE, base_posts, key_of, payload_log, time_of
 from support.vectors import from_hex, load
@@ -80,7 +82,9 @@ def test_decode_log_batch__mixed__keeps_schema_and_order() -> None:
     )
     batch = pa.RecordBatch.from_pylist(rows, schema=schema)
 
-    [decoded] = expected._decode_batches([batch])
+    contract = PayloadContract("GroupMessages", rows[0]["address"], 1, TopicKind.GROUP_MESSAGE)
+
+    [decoded] = expected._decode_batches([batch], {contract.name: contract})
 
     assert decoded.schema == expected.EXPECTED
     assert decoded["quarantine_reason"].to_pylist() == [None, None, "not a ClientEnvelope"]

@@ -10,6 +10,7 @@ from chainkit_jobs.reconcile.finding_rows import key_findings, row_findings
 from chainkit_jobs.reconcile.served import SERVED
 from chainkit_jobs.reconcile.verdict import (
     ComparedNode,
+    GivenOut,
     Verdict,
     VerdictCounts,
     begin,
@@ -18,7 +19,7 @@ from chainkit_jobs.reconcile.verdict import (
     read_tally,
 )
 
-NODE = ComparedNode(100, first_block=10, last_block=20, highest_sequence=8)
+NODE = ComparedNode(100, first_block=10, last_block=20, given_out={0: GivenOut(8)})
 BINS = Bins(10, 25, 8)
 RIGHT, WRONG = b"\x01" * 32, b"\x02" * 32
 HASH, OTHER_HASH = b"\x0a" * 32, b"\x0b" * 32
@@ -115,7 +116,7 @@ def test_judge__one_key__finds(
 def test_judge__a_key_that_the_chain_lacks__is_invented_where_no_counter_gave_it(
     key: tuple[int, int], highest: int | None, is_invented: bool
 ) -> None:
-    node = ComparedNode(100, 10, 20, highest)
+    node = ComparedNode(100, 10, 20, {0: GivenOut(highest)})
 
     verdict = begin((key[0], Decimal(key[1])), [], node)
     verdict.see(served())
@@ -132,12 +133,27 @@ def test_judge__a_key_that_the_chain_lacks__is_invented_where_no_counter_gave_it
 def test_judge__a_key_that_the_chain_lacks__is_undecided_above_all_that_was_given_out(
     sequence_id: int, highest: int | None, last: int, is_undecided: bool
 ) -> None:
-    node = ComparedNode(100, 10, 20, highest, last)
+    node = ComparedNode(100, 10, 20, {0: GivenOut(highest, last)})
 
     verdict = begin((0, Decimal(sequence_id)), [], node)
     verdict.see(served())
 
     assert (verdict.is_outside, verdict.is_undecided) == (True, is_undecided)
+
+
+@pytest.mark.parametrize(
+    ("is_whole", "is_invented", "is_undecided"), [(True, True, False), (False, False, True)]
+)
+def test_judge__sparse_id_that_the_chain_lacks__is_invented_where_the_export_is_whole(
+    is_whole: bool, is_invented: bool, is_undecided: bool
+) -> None:
+    node = ComparedNode(100, 10, 20, {1: GivenOut(None, is_whole=is_whole)})
+
+    verdict = begin((1, Decimal(17)), [], node)
+    verdict.see(served())
+
+    assert (verdict.is_invented, verdict.is_undecided) == (is_invented, is_undecided)
+    assert begin((1, Decimal(17)), [held()], node).is_missing
 
 
 def test_findings_of__altered__say_whether_the_transaction_is_another() -> None:
@@ -164,7 +180,7 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
         ([], [served()]),
     ):
         tally.add(judge(chain, rows), BINS)
-    silent = ComparedNode(200, 10, 20, 8)
+    silent = ComparedNode(200, 10, 20, {})
 
     tallies = [read_tally(tally.text()), VerdictCounts()]
 
@@ -185,6 +201,6 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
 def test_begin__node_was_asked__what_it_did_not_reach_is_not_missing(
     answered_to: int, is_missing: bool
 ) -> None:
-    node = ComparedNode(100, 10, 20, 8, answered_to=answered_to)
+    node = ComparedNode(100, 10, 20, {0: GivenOut(8)}, answered_to=answered_to)
 
     assert begin(KEY, [held()], node).is_missing is is_missing

@@ -1,0 +1,204 @@
+"""An audit of contracts that are not our own: two counters, or sparse sequence ids (ADR 50)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from chainkit.protocol.envelope import ServedEnvelope, sign_originator_envelope
+from chainkit.protocol.envelope import unsigned_originator_envelope as unsigned
+from chainkit.types import PayloadEvent, TopicKind
+from chainkit_indexer.export import write_export
+from support.audit.audit_exports import key_of, write_node
+from support.chains.exported_chain import rows_of
+from support.chains.other_chain import (
+    GROUP,
+    OtherChain,
+    OtherNode,
+    commit,
+    compiled_codes,
+    other_chain,
+    publish_some,
+    sparse_chain,
+    update,
+)
+from support.command_line import Outcome, run
+from support.endpoints.fault_proxy import Fault, FaultProxy
+from support.endpoints.faults import result_changed
+
+OTHER = key_of(2)
+
+
+@pytest.fixture(scope="module")
+def codes() -> Mapping[str, bytes]:
+    return compiled_codes()
+
+
+@pytest.fixture(scope="module")
+def sparse(codes: Mapping[str, bytes], tmp_path_factory: Any) -> Iterator[OtherChain]:
+    """Ids in any order, one of them twice, one that no cursor reaches, and a malformed payload."""
+    with sparse_chain(codes, tmp_path_factory.mktemp("sparse")) as chain:
+        first = chain.bootstrapped({1000: commit(1), 17: commit(2)})
+        chain.mined.mine([first, chain.update(update(1))])
+        chain.mined.mine([chain.bootstrapped({400: commit(3), 17: commit(4), 5: b"\xff"})])
+        chain.mined.mine([chain.bootstrapped({0: commit(5)}), chain.update(update(2))])
+        yield chain
+
+
+@pytest.fixture(scope="module")
+def counted(codes: Mapping[str, bytes], tmp_path_factory: Any) -> Iterator[OtherChain]:
+    with other_chain(codes, tmp_path_factory.mktemp("counted")) as chain:
+        publish_some(chain)
+        yield chain
+
+
+def exported(chain: OtherChain, out: Path, *options: str, url: str = "") -> Outcome:
+    where = ("--rpc", url or chain.endpoint.name, "--deployment", str(chain.record_path))
+    return run("audit", "export-chain", *where, "--out", str(out), *options)
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return content
+
+
+def operated(chain: OtherChain, folder: Path) -> list[ServedEnvelope]:
+    """Export what a node serves that follows the chain, and return it."""
+    node = OtherNode(chain, folder.with_suffix(".db"))
+    node.catch_up()
+    with node.store() as store:
+        write_export(store, folder)
+    return node.served()
+
+
+def stranger(folder: Path, like: Path, envelopes: list[ServedEnvelope]) -> Path:
+    """Write the export of a node that signs some envelopes with another key."""
+    shared = ("chain_id", "genesis_hash", "contracts", "from_block", "to_block", "to_block_hash")
+    about = {name: value for name, value in manifest_of(like).items() if name in shared}
+    signed = [
+        sign_originator_envelope(e.unsigned_originator_envelope, e.transaction_hash, OTHER)
+        for e in envelopes
+    ]
+    return write_node(folder, signed, OTHER, **about)
+
+
+def reconciled(folder: Path, *options: str) -> dict[str, Any]:
+    done = run(
+        *("audit", "reconcile", "--chain", str(folder / "chain"), "--out", str(folder / "audit")),
+        *("--node", f"100={folder / 'node'}", "--node", f"200={folder / 'other'}", "--json"),
+        *options,
+    )
+    assert done.code in (0, 1), done.err
+    summary: dict[str, Any] = done.content
+    return summary
+
+
+def head_hash(folder: Path) -> str:
+    return str(manifest_of(folder)["to_block_hash"])
+
+
+def test_reconcile__sparse_ids_and_a_node_with_planted_faults__each_is_found(
+    spark: SparkSession, sparse: OtherChain, tmp_path: Path
+) -> None:
+    chain = tmp_path / "chain"
+    assert exported(sparse, chain).code == 0
+    trust = ("--trust", head_hash(chain))
+    proved = run("audit", "verify-chain", "--chain", str(chain), *trust)
+    served = operated(sparse, tmp_path / "node")
+    by_key = {(each.originator_id, each.sequence_id): each for each in served}
+    times = {row["number"]: row["timestamp"] for row in rows_of(chain, "blocks")}
+    second = max(times) - 1
+
+    def forged(like: ServedEnvelope, sequence_id: int, payload: bytes) -> ServedEnvelope:
+        event = PayloadEvent(TopicKind.GROUP_MESSAGE, GROUP, payload, sequence_id, 0)
+        return replace(like, unsigned_originator_envelope=unsigned(event, times[second]))
+
+    wrong = dict(by_key)
+    later = wrong.pop((0, 400))
+    # The second payload under 17, which came in the block of 400; and an id that nobody gave.
+    wrong[0, 17] = forged(later, 17, commit(4))
+    wrong[0, 999] = forged(later, 999, commit(6))
+    stranger(tmp_path / "other", tmp_path / "node", list(wrong.values()))
+
+    summary = reconciled(tmp_path, *trust)
+
+    assert proved.code == 0, proved.out
+    assert {(0, 17), (0, 400), (0, 1000), (1, 1), (1, 2)} == by_key.keys()
+    held = summary["chain"]
+    # Served and malformed; 17 came twice, and no cursor is below 0.
+    assert (held["payloads"], held["quarantined"], held["left_out"]) == (6, 1, 2)
+    assert [(n["node_id"], n["expected"], n["matched"]) for n in summary["nodes"]] == [
+        (100, 5, 5),
+        (200, 5, 3),
+    ]
+    assert [node["findings"] for node in summary["nodes"]] == [
+        {},
+        {"ENVELOPE_ALTERED": 1, "ENVELOPE_INVENTED": 1, "ENVELOPE_MISSING": 1},
+    ]
+    assert any("not chainkit's own" in each for each in summary["not_compared"])
+    assert any("no registry" in each for each in summary["assurance"]["lacking"])
+
+
+def test_reconcile__two_counters__omissions_are_found_and_ends_are_known(
+    spark: SparkSession, counted: OtherChain, tmp_path: Path
+) -> None:
+    chain = tmp_path / "chain"
+    # In two runs: the second goes on behind the ids of the first, of both originators.
+    head = counted.mined.height()
+    assert exported(counted, chain, "--to-block", str(head - 2), "--range-blocks", "2").code == 0
+    assert exported(counted, chain).code == 0
+    served = operated(counted, tmp_path / "node")
+    lacking = [e for e in served if (e.originator_id, e.sequence_id) != (1, 3)]
+    stranger(tmp_path / "other", tmp_path / "node", lacking)
+
+    summary = reconciled(tmp_path)
+
+    manifest = manifest_of(chain)
+    assert manifest["format"] == 7
+    assert manifest["counters"] == {
+        "0": {"after": 4, "before": 0},
+        "1": {"after": 5, "before": 0},
+    }
+    assert len(lacking) == len(served) - 1
+    assert [node["findings"] for node in summary["nodes"]] == [{}, {"ENVELOPE_MISSING": 1}]
+    assert not any("the end of" in each for each in summary["assurance"]["lacking"])
+
+
+def drop_last_log(call: Any, result: Any) -> Any:
+    """Leave the last log of the last receipt out, where there is one."""
+    if not result or not result[-1].get("logs"):
+        return result
+    return [*result[:-1], result[-1] | {"logs": result[-1]["logs"][:-1]}]
+
+
+CUT = Fault(
+    "a log is left out",
+    result_changed(drop_last_log),
+    methods=frozenset({"eth_getBlockReceipts"}),
+)
+
+
+def test_export_chain__a_log_is_withheld__a_counter_or_the_proof_tells(
+    spark: SparkSession, counted: OtherChain, sparse: OtherChain, tmp_path: Path
+) -> None:
+    outcomes = []
+    for name, chain in (("counted", counted), ("sparse", sparse)):
+        with FaultProxy(chain.endpoint.name) as proxy:
+            proxy.arm(CUT)
+            outcomes.append(exported(chain, tmp_path / name, url=proxy.url))
+
+    told, written = outcomes
+    assert told.code == 2
+    assert "sequence id" in told.err
+    # Nothing counts there: the receipts root of the header does it.
+    assert written.code == 0
+    folder = tmp_path / "sparse"
+    verified = run("audit", "verify-chain", "--chain", str(folder), "--trust", head_hash(folder))
+    assert verified.code == 1
+    assert "RECEIPTS_ROOT" in verified.out

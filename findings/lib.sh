@@ -49,11 +49,10 @@ start_anvil() {
   export ANVIL
 }
 
-# expect COMMAND …: its output must be what standard input has.
+# expect COMMAND …: its output must be what standard input has; its errors are shown where it is not.
 expect() {
   cat >expected
-  "$@" >seen 2>errors || cat errors >>seen
-  if cmp --silent expected seen; then
+  if "$@" >seen 2>errors && cmp --silent expected seen; then
     echo "as stated:"
     cat seen
     exit 0
@@ -61,7 +60,7 @@ expect() {
   echo "expected:"
   cat expected
   echo "seen:"
-  cat seen
+  cat seen errors
   exit 1
 }
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Guess: the blocks that `anvil_reorg` makes are dated like those that they replace, or now, and the next one is dated now.
 # Seen: anvil 1.7.1 dates all of them as the last block that stays, and its clock goes on from there: it is late from then
-#   on by as much as was taken back.
+#   on by the time that had passed since that block.
 # Why it matters: a drill of a reorg leaves a chain whose blocks lie before what was signed around them, and a watcher
-#   takes it for stale. Set the time after it (`evm_setTime`, or `evm_setNextBlockTimestamp`).
+#   takes it for stale. Set the time after it (`anvil_setTime`).
 . "$(dirname "$0")/lib.sh"
 npm_packages @foundry-rs/anvil@1.7.1
 start_anvil

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Guess: a second gRPC server on an address that is in use fails to start, on Linux, too.
-# Seen: with grpcio 1.85.1 both listen (SO_REUSEPORT is on), and the kernel gives each of them some of the connections.
-#   `grpc.so_reuseport` 0 brings the error.
-# Why it matters: a node that was started twice answers some callers from the one process and some from the other; with
-#   two configurations or two states behind one port, no one sees it.
+# Seen: with grpcio 1.85.1 both listen, since its servers share ports by default (SO_REUSEPORT). `grpc.so_reuseport` 0
+#   brings the error.
+# Why it matters: a node that was started twice runs twice, with two configurations or two states behind one port, and
+#   neither process logs anything.
 . "$(dirname "$0")/lib.sh"
 pip_packages grpcio==1.85.1
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack
-from itertools import count
 from pathlib import Path
 
 import pytest
-from eth_account import Account
-from eth_account.signers.local import LocalAccount
 
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
@@ -22,7 +19,6 @@ from support.network.api import Api
 from support.warm_commands import WarmCommands
 
 PASSWORD = "network"
-_NUMBERS = count(1)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -76,9 +72,3 @@ def monitor_in(log: Path) -> str:
     lines = map(json.loads, log.read_text().splitlines())
     [address] = [each["address"] for each in lines if each.get("event") == "listening"]
     return f"http://{address}"
-
-
-def new_person() -> LocalAccount:
-    """Return a wallet that nobody has used."""
-    account: LocalAccount = Account.from_key(next(_NUMBERS).to_bytes(32, "big"))
-    return account

@@ -18,9 +18,10 @@ from localnet.ports import free_port
 from support.chains.chain import Deployment
 from support.network.envoy import Envoy
 from support.network.node_sdk import BrowserSdkClient, NodeSdkClient
+from support.network.people import new_person
 from support.network.real_nodes import until
 
-from .conftest import PASSWORD, deployed, new_person
+from .conftest import PASSWORD, deployed
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,9 @@ from localnet.network import Network
 from support import identity, mls, publishes
 from support.network.api import PAYER, Api
 from support.network.own_gateway import OwnGateway, wait_for_transaction
+from support.network.people import new_person
 from support.network.real_nodes import until
 from support.network.tcp_proxy import Gate, Mode, TcpProxy
-
-from .conftest import new_person
 
 AWAY_SECONDS = 8.0
 """Longer than today's clients repeat a call that fails."""

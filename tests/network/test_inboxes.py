@@ -11,8 +11,7 @@ import pytest
 from localnet.native_client import NativeClient
 from localnet.network import Network
 from support.network.api import Api
-
-from .conftest import new_person
+from support.network.people import new_person
 
 
 @pytest.mark.conforms("N26")

@@ -13,21 +13,17 @@ import pytest
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.nodes.gateway import Gateway
-from chainkit.signatures import SigningKey
 from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.intents.machine import UNFINISHED
-from chainkit_client.messenger import Messenger
 from chainkit_client.mls.engine import Encrypted, EngineFailed
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network import group_network
 from chainkit_client.network.chain import Chain
-from chainkit_client.storage.schema import IntentState, MembershipState, MessageKind
-from chainkit_client.storage.store import Store
+from chainkit_client.storage.schema import IntentState, MembershipState
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.network import Network
-
-from .conftest import new_person
+from support.network.people import People, texts
 
 SECONDS = 120
 
@@ -36,46 +32,6 @@ SECONDS = 120
 def engine() -> Iterator[NodeEngine]:
     with NodeEngine() as running:
         yield running
-
-
-class People:
-    """Makes messengers, each with a wallet and a database of its own."""
-
-    def __init__(
-        self,
-        stack: AsyncExitStack,
-        chain: Chain,
-        network: Network,
-        engine: NodeEngine,
-        folder: Path,
-    ) -> None:
-        self._stack = stack
-        self._chain = chain
-        self._network = network
-        self._engine = engine
-        self._folder = folder
-
-    async def register(self, name: str) -> tuple[Messenger, str]:
-        """A messenger that is registered, and the address of its wallet."""
-        account = new_person()
-        messenger = await self.open(name)
-        await messenger.register(SigningKey(bytes(account.key)))
-        return messenger, account.address
-
-    async def two_in_a_group(self) -> tuple[Messenger, Messenger, bytes]:
-        """Ann and ben, and a group that ann has made; ben has not read it."""
-        ann, _ = await self.register("ann")
-        ben, ben_address = await self.register("ben")
-        group_id = await ann.create_group([ben_address])
-        await ann.settle()
-        return ann, ben, group_id
-
-    async def open(self, name: str) -> Messenger:
-        """A messenger on a database, as after a restart."""
-        store = Store.open(self._folder / f"{name}.db", "password", cost=2)
-        self._stack.callback(store.close)
-        messenger = Messenger(store, self._engine, self._chain, Gateway(self._network.gateway_url))
-        return await self._stack.enter_async_context(messenger)
 
 
 class Stage:
@@ -97,14 +53,6 @@ class Stage:
 @pytest.fixture
 def stage(settings: Settings, network: Network, engine: NodeEngine, tmp_path: Path) -> Stage:
     return Stage(settings, network, engine, tmp_path)
-
-
-def texts(messenger: Messenger, group_id: bytes) -> list[str]:
-    return [
-        each.content.decode()
-        for each in messenger.messages(group_id)
-        if each.kind is MessageKind.APPLICATION
-    ]
 
 
 def test_messenger__two_people__talk_in_a_group(stage: Stage) -> None:

@@ -12,8 +12,7 @@ import pytest
 from localnet.native_client import NativeClient
 from localnet.network import Network
 from support.network.node_sdk import NodeSdkClient
-
-from .conftest import new_person
+from support.network.people import new_person
 
 _Answer = TypeVar("_Answer")
 SECONDS = 60

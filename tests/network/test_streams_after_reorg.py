@@ -21,8 +21,7 @@ from support import mls
 from support.chains.chain import LocalChain
 from support.network.api import Api
 from support.network.node_sdk import NodeSdkClient
-
-from .conftest import new_person
+from support.network.people import new_person
 
 SECONDS = 30.0
 """Half of what the SDK waits before it opens a stream again that has ended."""

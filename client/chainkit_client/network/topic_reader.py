@@ -1,8 +1,9 @@
 """Reads one topic from several nodes, and asks for what nodes left out (§3.3.4, §3.3.5).
 
 A round asks some nodes for all new envelopes, every node for the head of its own envelopes, and
-then for each missing range: first the originator, then all other nodes. A node may answer anything:
-pages must advance, lists must end, and a node that fails is left out of the round.
+then for each missing range, and for each place that is still missing: first the originator, then
+all other nodes. A node may answer anything: pages must advance, lists must end, and a node that
+fails is left out of the round.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Entry
 from chainkit.service.refusals import PassedOn
+from chainkit.types import Place
 from chainkit_client.network.asked import ASK_SECONDS, AskedNode
 from chainkit_client.ordering.ranges import RangeRequest
 from chainkit_client.reading.verified import Keys, read_envelope
@@ -34,6 +36,9 @@ MOST_RANGES: Final = 100
 
 ROUND_SECONDS: Final = 60.0
 """How long a node may take for each part of a round."""
+
+MOST_PLACES: Final = 100
+"""Missing places that one round asks for one by one, those that were asked for least first."""
 
 _LARGEST_ID: Final = 2**63 - 1
 _GONE: Final = (MalformedData, NodeLost, NodeUnreached, PassedOn, TimeoutError)
@@ -78,6 +83,8 @@ class TopicReader:
         _add(found, self.topic.look(self._now_ns()))
         for request in self.topic.requests()[:MOST_RANGES]:
             await self._read_range(request, nodes, found)
+        for place in self.topic.missing()[:MOST_PLACES]:
+            await self._read_place(place, nodes, found)
         _add(found, self.topic.look(self._now_ns()))
         return found
 
@@ -156,8 +163,7 @@ class TopicReader:
         self, wanted: RangeRequest, nodes: Sequence[AskedNode], found: Followed
     ) -> None:
         """Ask nodes for a range until no part is missing: its originator first."""
-        originator_id = wanted.originator_id
-        for node in sorted(nodes, key=lambda each: each.node_id != originator_id):
+        for node in _originator_first(wanted.originator_id, nodes):
             if node.node_id not in self.silent:
                 await self._in_round(node, lambda one, into: self._fill(one, wanted, into), found)
                 if not self._is_missing(wanted):
@@ -179,21 +185,28 @@ class TopicReader:
                 subject = f"answer of node {node.node_id}"
                 raise MalformedAnswer(subject, f"ids above {last}", highest)
             last = highest
-        if self._is_missing(wanted):
-            await self._look_elsewhere(node, wanted, found)
 
-    async def _look_elsewhere(self, node: AskedNode, wanted: RangeRequest, found: Followed) -> None:
-        """Ask whether a range's end is of another topic: then no envelope waits for the end."""
-        originator_id, number = wanted.originator_id, wanted.through
+    async def _read_place(self, place: Place, nodes: Sequence[AskedNode], found: Followed) -> None:
+        """Ask nodes for exactly one place until it is not missing: its originator first."""
+        for node in _originator_first(place[0], nodes):
+            if node.node_id not in self.silent and self.topic.is_missing(place):
+                await self._in_round(node, lambda one, into: self._ask_for(one, place, into), found)
+
+    async def _ask_for(self, node: AskedNode, place: Place, found: Followed) -> None:
+        """Ask for what is in a place: no envelope waits for one of another topic."""
+        originator_id, number = place
         request = message_api_pb2.QueryEnvelopesRequest(
             query=envelopes_behind(originator_id, number - 1), limit=1
         )
-        for data in (await node.query(request, ASK_SECONDS))[:1]:
-            read = read_envelope(data, node.node_id, self._keys())
-            envelope = read.envelope
-            is_it = envelope is not None and envelope.place == (originator_id, number)
-            if is_it and envelope is not None and envelope.topic != self.topic.topic:
-                _add(found, self.topic.found_elsewhere([envelope.place], self._now_ns()))
+        page = await node.query(request, ASK_SECONDS)
+        if not page or stated_place(page[0]) != place:
+            self.topic.lacks(place, node.node_id)
+            return
+        envelope = read_envelope(page[0], node.node_id, self._keys()).envelope
+        if envelope is not None and envelope.topic != self.topic.topic:
+            self.topic.found_elsewhere(place)
+        else:
+            self._take(node, page[:1], found)
 
     def _is_missing(self, wanted: RangeRequest) -> bool:
         return any(
@@ -217,6 +230,10 @@ class TopicReader:
         taken = self.topic.take_head(head, node.node_id, self._keys())
         _add(found, taken)
         return taken
+
+
+def _originator_first(originator_id: int, nodes: Sequence[AskedNode]) -> list[AskedNode]:
+    return sorted(nodes, key=lambda each: each.node_id != originator_id)
 
 
 def _add(total: Followed, more: Followed) -> None:

@@ -5,8 +5,9 @@ asks for the exact range of a missing place: first the originator, then other no
 
 - received after all: the waiting envelopes are applied;
 - an envelope of another topic, which an author may name as well: no envelope waits for the place;
-- missing after PATIENCE_SECONDS: envelopes that depend on the place are applied with a warning, and
-  the originator of such an envelope, which accepted the dependency, is accused.
+- missing after PATIENCE_SECONDS: envelopes that depend on the place are applied with a warning. The
+  originator of such an envelope, which accepted the dependency, is accused where both it and the
+  place's originator lack exactly this place by their own answers, and it cannot have expired.
 
 An originator's envelopes are applied in the order of their ids, so a waiting envelope delays later
 envelopes of its originator, for PATIENCE_SECONDS at most.
@@ -23,6 +24,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from chainkit.misbehavior.evidence import MOST_ENVELOPES
+from chainkit.misbehavior.judging import may_have_expired
 from chainkit.misbehavior.topic_evidence import TopicEvidence
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.topic_heads import Entry
@@ -97,6 +99,8 @@ class Topic:
         self._waiting: dict[Place, VerifiedEnvelope] = {}
         self._missing: dict[Place, int] = {}
         """The time since which each place is missing, by the caller's clock in nanoseconds."""
+        self._denied: dict[Place, set[int]] = {}
+        """The nodes that were asked for a missing place, and answered that they lack it."""
         self._known: set[Place] = set()
         """Places that are applied, void, or of another topic: no envelope waits for these."""
         self._given_up: set[Place] = set()
@@ -125,6 +129,19 @@ class Topic:
     def requests(self) -> list[RangeRequest]:
         """Return the ranges to ask for; ask the originator of each range first."""
         return range_requests({*self._missing, *self._named}, self.last_seen)
+
+    def missing(self) -> list[Place]:
+        """Return the places that envelopes wait for, those first that the fewest nodes denied."""
+        return sorted(self._missing, key=lambda each: (len(self._denied.get(each, ())), each))
+
+    def is_missing(self, place: Place) -> bool:
+        """Return whether envelopes wait for a place."""
+        return place in self._missing
+
+    def lacks(self, place: Place, node_id: int) -> None:
+        """Record that a node answered a question for a missing place without the place."""
+        if place in self._missing:
+            self._denied.setdefault(place, set()).add(node_id)
 
     def take(self, envelopes: Iterable[bytes], server_id: int, keys: Keys, now_ns: int) -> Followed:
         """Take a node's answer about the topic, and apply the next envelopes in the order.
@@ -182,26 +199,23 @@ class Topic:
             self._stop_asking(place)
         return Followed(breaches=[*listed.breaches])
 
-    def found_elsewhere(self, places: Iterable[Place], now_ns: int) -> Followed:
-        """Record envelopes that exist and belong to other topics."""
-        followed = Followed()
-        for place in places:
-            self._known.add(place)
-            self._stop_asking(place)
-        self._go_on(followed, now_ns)
-        return followed
+    def found_elsewhere(self, place: Place) -> None:
+        """Record that an envelope exists and belongs to another topic; ``look`` goes on."""
+        self._known.add(place)
+        self._stop_asking(place)
 
     def look(self, now_ns: int) -> Followed:
         """Give up places that have been missing for too long."""
         followed = Followed()
-        is_full = len(self._waiting) > self._most_waiting
         late = {
             place
             for place, since_ns in self._missing.items()
-            if is_full or now_ns - since_ns >= self._patience_ns
+            if now_ns - since_ns >= self._patience_ns
         }
         self._given_up |= late
-        self._accuse(late, followed)
+        if len(self._waiting) > self._most_waiting:
+            self._given_up |= self._missing.keys()
+        self._accuse({each for each in late if self._was_never(each, now_ns)}, followed)
         self._accuse_of_withholding(now_ns, followed)
         self._go_on(followed, now_ns)
         return followed
@@ -219,6 +233,9 @@ class Topic:
         # A dependency that is held and delayed is not missing.
         missing = (place for place in order.missing if place not in self._waiting)
         self._missing = {place: self._missing.get(place, now_ns) for place in missing}
+        self._denied = {
+            each: nodes for each, nodes in self._denied.items() if each in self._missing
+        }
 
     def _free(self) -> list[VerifiedEnvelope]:
         """Return waiting envelopes that no missing place of a head delays."""
@@ -267,10 +284,23 @@ class Topic:
                 evidence = TopicEvidence((head.data,))
                 followed.breaches.append(Breach(place[0], None, reason, (), evidence))
 
+    def _was_never(self, place: Place, now_ns: int) -> bool:
+        """Return whether a missing place is none that nodes removed because it had expired."""
+        originator_id, number = place
+        through = self._heads.through(originator_id)
+        if through is not None and through < number:
+            return True
+        return not may_have_expired(self._logs.log(originator_id).before(number), now_ns)
+
     def _accuse(self, given_up: Collection[Place], followed: Followed) -> None:
-        """Accuse the originators of envelopes that depend on places nobody has."""
+        """Accuse the originators of envelopes that depend on places which never were."""
         for each in self._waiting.values():
-            lacking = [place for place in each.depends_on.items() if place in given_up]
+            lacking = [
+                place
+                for place in each.depends_on.items()
+                if place in given_up
+                and {place[0], each.originator_id} <= self._denied.get(place, set())
+            ]
             # The chain orders the payloads of clients, and checks no dependency.
             if lacking and each.transaction_hash is None:
                 shown = ", ".join(f"{number} of originator {one}" for one, number in lacking[:3])

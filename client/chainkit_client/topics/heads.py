@@ -80,6 +80,11 @@ class HeldHeads:
             self._same[node_id] = signed
         return HeadTaken(signed, is_same, _through(base), breaches)
 
+    def through(self, node_id: int) -> int | None:
+        """Return the highest id that a node said it has given; None before its first head."""
+        last = self._last.get(node_id)
+        return None if last is None else last.head.through_id
+
     def listed(
         self, signed: SignedHead, entries: Sequence[Entry], after: int, now_ns: int
     ) -> Listed:

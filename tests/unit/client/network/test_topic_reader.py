@@ -10,6 +10,7 @@ import pytest
 from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import parse_unsigned
 from chainkit.nodes.outcomes import NodeLost
+from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Entry
 from chainkit_client.network import topic_reader
 from chainkit_client.network.topic_reader import NodesSilent, TopicReader
@@ -173,6 +174,41 @@ def test_read__dependency_of_another_topic__holds_nothing_up(network: Network) -
 
     assert places(found) == [(100, 2)]
     assert found.applied[0].without == ()
+
+
+def test_read__many_dependencies_of_another_topic__hold_nobody_up_and_accuse_nobody(
+    network: Network,
+) -> None:
+    welcomes = [
+        PEER.signed(each, each, publishes.paid(publishes.welcome(b"\1" * 32), 200))
+        for each in range(1, 21)
+    ]
+    network.publish(*welcomes, topic=b"x")
+    network.publish(*(NODE.signed(each, each, seen={200: each}) for each in range(1, 21)))
+
+    found, later = network.read(), network.later(11)
+
+    assert places(found) == [(100, each) for each in range(1, 21)]
+    assert all(each.without == () for each in found.applied)
+    assert (found.breaches, later.breaches) == ([], [])
+
+
+class HidesOfTopics(FakeNode):
+    """A node that serves an envelope only where its place is asked for."""
+
+    async def query(
+        self, request: message_api_pb2.QueryEnvelopesRequest, seconds: float
+    ) -> Sequence[bytes]:
+        self.hidden = {(200, 4)} if request.query.topics else set()
+        return await super().query(request, seconds)
+
+
+def test_read__dependency_is_hidden_in_answers_about_the_topic__comes_by_its_place() -> None:
+    network = Network()
+    network.one, network.other = HidesOfTopics(NODE), HidesOfTopics(PEER, left_out={4})
+    network.publish(NODE.signed(2, 2, seen={200: 4}), PEER.signed(4, 4))
+
+    assert places(network.read()) == [(200, 4), (100, 2)]
 
 
 def test_read__dependency_that_nobody_has__is_given_up_after_the_patience(network: Network) -> None:

@@ -44,6 +44,11 @@ def look(topic: Topic, seconds: float) -> Followed:
     return topic.look(NOW_NS + int(seconds * SECOND_NS))
 
 
+def deny(topic: Topic, place: Place, *node_ids: int) -> None:
+    for each in node_ids:
+        topic.lacks(place, each)
+
+
 def places(followed: Followed) -> list[Place]:
     return [each.envelope.place for each in followed.applied]
 
@@ -107,9 +112,10 @@ def test_take__dependency_was_hidden_below_the_cursor__is_named_exactly() -> Non
 @pytest.mark.conforms("C14")
 def test_look__nobody_has_a_dependency__is_applied_with_a_warning_and_is_a_claim() -> None:
     topic = Topic(TOPIC, PATIENCE)
-    take(topic, sent(NODE, 1, {200: 5}), sent(NODE, 2))
+    take(topic, sent(PEER, 4), sent(NODE, 1, {200: 5}), sent(NODE, 2))
+    deny(topic, (200, 5), 100, 200)
 
-    assert look(topic, PATIENCE - 0.1).applied == []
+    assert places(look(topic, PATIENCE - 0.1)) == []
     followed = look(topic, PATIENCE)
 
     assert places(followed) == [(100, 1), (100, 2)]
@@ -119,6 +125,28 @@ def test_look__nobody_has_a_dependency__is_applied_with_a_warning_and_is_a_claim
     assert breach.reason == "1 depends on 5 of originator 200, which nobody has"
     assert weight(breach) is Weight.CLAIMED
     assert (list(topic.waiting), topic.requests()) == ([], [])
+
+
+@pytest.mark.parametrize("denied_by", [(), (100,), (200,), (300,)])
+def test_look__those_concerned_have_not_answered_for_a_place__accuses_nobody(
+    denied_by: tuple[int, ...],
+) -> None:
+    topic = Topic(TOPIC, PATIENCE)
+    take(topic, sent(PEER, 4), sent(NODE, 1, {200: 5}))
+    deny(topic, (200, 5), *denied_by)
+
+    followed = look(topic, PATIENCE)
+
+    assert places(followed) == [(100, 1)]
+    assert followed.breaches == []
+
+
+def test_look__missing_place_may_have_expired__accuses_nobody() -> None:
+    topic = Topic(TOPIC, PATIENCE)
+    take(topic, sent(NODE, 1, {200: 5}))
+    deny(topic, (200, 5), 100, 200)
+
+    assert look(topic, PATIENCE).breaches == []
 
 
 def test_take__what_was_given_up_comes_late__is_applied_all_the_same() -> None:
@@ -133,7 +161,8 @@ def test_found_elsewhere__dependency_of_another_topic__holds_nobody_up() -> None
     topic = Topic(TOPIC, PATIENCE)
     take(topic, sent(NODE, 1, {200: 5}))
 
-    followed = topic.found_elsewhere([(200, 5)], NOW_NS)
+    topic.found_elsewhere((200, 5))
+    followed = look(topic, 0)
 
     assert places(followed) == [(100, 1)]
     assert followed.applied[0].without == ()
@@ -209,9 +238,13 @@ def test_take__a_cycle_of_three__has_its_evidence_in_the_order_that_judges_ask_f
 
 def test_look__more_wait_than_there_is_room__gives_up_at_once() -> None:
     topic = Topic(TOPIC, PATIENCE, most_waiting=3)
-    take(topic, *(sent(NODE, each, {200: 9}) for each in range(1, 5)))
+    take(topic, sent(PEER, 8), *(sent(NODE, each, {200: 9}) for each in range(1, 5)))
 
-    assert len(look(topic, 0.0).applied) == 4
+    deny(topic, (200, 9), 100, 200)
+    followed = look(topic, 0.0)
+
+    assert len(followed.applied) == 4
+    assert followed.breaches == []
 
 
 def test_take__hostile_cycle__takes_no_square_of_time() -> None:

@@ -6,6 +6,8 @@ One network, and one group of two people, serve all tests.
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, closing
@@ -101,3 +103,30 @@ def test_client__strangers_name_old_ids_of_another_topic__accuses_nobody(
             assert ben.breaches() == []
 
     company.runner.run(play())
+
+
+def test_client__somebody_has_the_file_without_its_password__guesses_no_short_message(
+    company: Company,
+) -> None:
+    async def play() -> None:
+        async with asyncio.timeout(SECONDS):
+            company.ann.send(company.group_id, "yes")
+            company.ann.update_keys(company.group_id)
+            await company.ann.settle()
+            await company.ben.sync()
+
+    company.runner.run(play())
+    said = company.ann.messages(company.group_id)[-1]
+    hidden = {said.id, said.sent_at_ns, said.sender, said.sender_account, said.content}
+    assert (
+        said.id
+        == hashlib.sha256(b"yes" + company.group_id + said.sent_at_ns.to_bytes(8, "big")).digest()
+    )
+
+    for name in ("ann", "ben"):
+        with closing(sqlite3.connect(company.people.database(name))) as connection:
+            shown: set[object] = set()
+            for table in ("group_messages", "group_intents", "payload_results"):
+                for row in connection.execute(f"SELECT * FROM {table}"):
+                    shown.update(row)
+        assert shown & hidden == set()

@@ -155,7 +155,11 @@ def _build_message(
         )
         if intent.message_id is not None:
             change_delivery(
-                session.connection, intent.message_id, DeliveryStatus.PUBLISHED, session.epoch
+                session.connection,
+                session.tools.seal,
+                intent.message_id,
+                DeliveryStatus.PUBLISHED,
+                session.epoch,
             )
         return None
     authenticators = tuple(each.authenticator for each in session.recent()[:MOST_HISTORY])

@@ -112,7 +112,9 @@ class Groups:
         """
         with self._active(group_id) as session:
             sent_at_ns = now_ns
-            while is_taken(session.connection, message_id(content, group_id, sent_at_ns)):
+            while is_taken(
+                session.connection, self._tools.seal, message_id(content, group_id, sent_at_ns)
+            ):
                 sent_at_ns += 1
             identity = message_id(content, group_id, sent_at_ns)
             itself = self._tools.itself

@@ -66,6 +66,7 @@ def take_own(session: Session, attempt: Attempt, payload: Payload | None) -> Non
     if intent.message_id is not None and payload is not None:
         change_delivery(
             session.connection,
+            session.tools.seal,
             intent.message_id,
             DeliveryStatus.PUBLISHED,
             attempt.epoch,

@@ -248,13 +248,17 @@ class Session:
         """Let an intent be built again, and mark its message unpublished."""
         rows.give_back(self.connection, intent.id, event)
         if intent.message_id is not None:
-            change_delivery(self.connection, intent.message_id, DeliveryStatus.UNPUBLISHED)
+            change_delivery(
+                self.connection, self.tools.seal, intent.message_id, DeliveryStatus.UNPUBLISHED
+            )
 
     def give_up(self, intent: rows.Intent, reason: str) -> None:
         """End an intent that waits as an ERROR."""
         rows.move(self.connection, intent.id, Event.GIVEN_UP, reason=reason)
         if intent.message_id is not None:
-            change_delivery(self.connection, intent.message_id, DeliveryStatus.FAILED)
+            change_delivery(
+                self.connection, self.tools.seal, intent.message_id, DeliveryStatus.FAILED
+            )
 
     def end_payloads(self, own_intent: int | None = None) -> None:
         """Let intents be built again whose payloads members no longer accept, or cannot read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from struct import Struct
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, delete, select, update
@@ -17,7 +18,10 @@ from chainkit_client.storage.sealing import Seal
 
 _MESSAGES: Final = schema.group_messages
 _INSERT: Final = insert(_MESSAGES).on_conflict_do_nothing()
-_CONTENT: Final = "group_messages.decrypted_message_bytes"
+_ID: Final = "group_messages.id"
+_SEALED: Final = "group_messages.sealed_message"
+_HEAD: Final = Struct(">BQHH")
+"""Kind, the sender's time, and the lengths of installation and account; the words follow both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,12 @@ def account_of(credential: bytes) -> str:
 def insert_message(connection: Connection, seal: Seal, message: Message) -> bool:
     """Store a row; return False where a message with this id is there already."""
     originator_id, sequence_id = message.place or (None, None)
+    tag = seal.tag(message.id, _ID)
     row = {
-        "id": message.id,
+        "id": tag,
         "group_id": message.group_id,
-        "decrypted_message_bytes": seal.sealed(message.content, _CONTENT, message.id),
-        "sent_at_ns": message.sent_at_ns,
-        "kind": message.kind.value,
-        "sender_installation_id": message.sender,
-        "sender_account_address": message.sender_account,
+        "sealed_message": seal.sealed(_hidden(message), _SEALED, tag),
+        "is_change": message.kind is not MessageKind.APPLICATION,
         "delivery_status": message.delivery.value,
         "epoch": message.epoch,
         "originator_id": originator_id,
@@ -110,13 +112,13 @@ def insert_change(
 
 def retract_changes(connection: Connection, group_id: bytes, first_epoch: int) -> None:
     """Delete the changes of members from an epoch on."""
-    is_change = _MESSAGES.c.kind != MessageKind.APPLICATION.value
     is_later = _MESSAGES.c.group_id == group_id, _MESSAGES.c.epoch >= first_epoch
-    connection.execute(delete(_MESSAGES).where(*is_later, is_change))
+    connection.execute(delete(_MESSAGES).where(*is_later, _MESSAGES.c.is_change))
 
 
 def change_delivery(
     connection: Connection,
+    seal: Seal,
     message_id: bytes,
     delivery: DeliveryStatus,
     epoch: int | None = None,
@@ -128,7 +130,7 @@ def change_delivery(
     values = {"delivery_status": delivery.value, "epoch": epoch, "warning": warning}
     connection.execute(
         update(_MESSAGES)
-        .where(_MESSAGES.c.id == message_id)
+        .where(_MESSAGES.c.id == seal.tag(message_id, _ID))
         .values(originator_id=originator_id, sequence_id=sequence_id, **values)
     )
 
@@ -140,33 +142,46 @@ def read_messages(connection: Connection, seal: Seal, group_id: bytes) -> list[M
 
 def read_message(connection: Connection, seal: Seal, message_id: bytes) -> Message | None:
     """Return a message, None where no message has this id."""
-    found = _read(connection, seal, _MESSAGES.c.id == message_id)
+    found = _read(connection, seal, _MESSAGES.c.id == seal.tag(message_id, _ID))
     return found[0] if found else None
 
 
-def is_taken(connection: Connection, message_id: bytes) -> bool:
+def is_taken(connection: Connection, seal: Seal, message_id: bytes) -> bool:
     """Return whether a message has this id."""
-    found = connection.scalar(select(_MESSAGES.c.kind).where(_MESSAGES.c.id == message_id))
-    return found is not None
+    is_it = _MESSAGES.c.id == seal.tag(message_id, _ID)
+    return connection.scalar(select(_MESSAGES.c.id).where(is_it)) is not None
 
 
 def _read(connection: Connection, seal: Seal, condition: ColumnElement[bool]) -> list[Message]:
-    query = select(_MESSAGES).where(condition).order_by(_MESSAGES.c.sent_at_ns, _MESSAGES.c.id)
-    return [_message(row, seal) for row in connection.execute(query).mappings()]
+    query = select(_MESSAGES).where(condition)
+    found = [_message(row, seal) for row in connection.execute(query).mappings()]
+    return sorted(found, key=lambda each: (each.sent_at_ns, each.id))
 
 
 def _message(row: Any, seal: Seal) -> Message:
     place = row["originator_id"], row["sequence_id"]
+    hidden = seal.opened(row["sealed_message"], _SEALED, row["id"])
+    kind, sent_at_ns, sender_length, account_length = _HEAD.unpack_from(hidden)
+    account_begin = _HEAD.size + sender_length
+    content_begin = account_begin + account_length
+    content = hidden[content_begin:]
     return Message(
-        id=row["id"],
+        id=message_id(content, row["group_id"], sent_at_ns),
         group_id=row["group_id"],
-        kind=MessageKind(row["kind"]),
-        content=seal.opened(row["decrypted_message_bytes"], _CONTENT, row["id"]),
-        sent_at_ns=row["sent_at_ns"],
-        sender=row["sender_installation_id"],
-        sender_account=row["sender_account_address"],
+        kind=MessageKind(kind),
+        content=content,
+        sent_at_ns=sent_at_ns,
+        sender=hidden[_HEAD.size : account_begin],
+        sender_account=hidden[account_begin:content_begin].decode(),
         delivery=DeliveryStatus(row["delivery_status"]),
         epoch=row["epoch"],
         place=None if place == (None, None) else place,
         warning=row["warning"],
     )
+
+
+def _hidden(message: Message) -> bytes:
+    """Write what MLS hides of a message."""
+    account = message.sender_account.encode()
+    head = _HEAD.pack(message.kind, message.sent_at_ns, len(message.sender), len(account))
+    return head + message.sender + account + message.content

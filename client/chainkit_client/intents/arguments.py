@@ -53,7 +53,23 @@ Arguments: TypeAlias = SendMessage | AddMembers | RemoveMembers | KeyUpdate
 
 
 def encode_arguments(arguments: Arguments) -> bytes:
-    """Write the arguments of an intent. Raises MalformedData for a key of another length."""
+    """Write kind and arguments of an intent. Raises MalformedData for a key of another length."""
+    return bytes([arguments.kind]) + _encoded(arguments)
+
+
+def decode_arguments(data: bytes) -> Arguments:
+    """Read what ``encode_arguments`` wrote."""
+    kind, rest = IntentKind(data[0]), data[1:]
+    if kind is IntentKind.SEND_MESSAGE:
+        return SendMessage(int.from_bytes(rest[:_TIME_LENGTH], "big"), rest[_TIME_LENGTH:])
+    if kind is IntentKind.KEY_UPDATE:
+        return KeyUpdate()
+    starts = range(0, len(rest), INSTALLATION_LENGTH)
+    installations = tuple(rest[start : start + INSTALLATION_LENGTH] for start in starts)
+    return (AddMembers if kind is IntentKind.ADD_MEMBERS else RemoveMembers)(installations)
+
+
+def _encoded(arguments: Arguments) -> bytes:
     match arguments:
         case SendMessage():
             return arguments.sent_at_ns.to_bytes(_TIME_LENGTH, "big") + arguments.content
@@ -65,14 +81,3 @@ def encode_arguments(arguments: Arguments) -> bytes:
             return b"".join(arguments.installations)
         case KeyUpdate():
             return b""
-
-
-def decode_arguments(kind: IntentKind, data: bytes) -> Arguments:
-    """Read what ``encode_arguments`` wrote."""
-    if kind is IntentKind.SEND_MESSAGE:
-        return SendMessage(int.from_bytes(data[:_TIME_LENGTH], "big"), data[_TIME_LENGTH:])
-    if kind is IntentKind.KEY_UPDATE:
-        return KeyUpdate()
-    starts = range(0, len(data), INSTALLATION_LENGTH)
-    installations = tuple(data[start : start + INSTALLATION_LENGTH] for start in starts)
-    return (AddMembers if kind is IntentKind.ADD_MEMBERS else RemoveMembers)(installations)

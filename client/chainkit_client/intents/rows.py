@@ -32,6 +32,7 @@ _ATTEMPTS_OF: Final = select(_ATTEMPTS).where(
     _ATTEMPTS.c.payload_hash.in_(bindparam("hashes", expanding=True))
 )
 _DATA: Final = "group_intents.data"
+_MESSAGE: Final = "group_intents.message_id"
 _STAGED: Final = "attempts.staged_commit"
 _WELCOMES: Final = "attempts.post_commit_data"
 _BUILT: Final[dict[str, Any]] = {
@@ -118,19 +119,20 @@ def queue(
 ) -> int:
     """Store a new intent, TO_SEND, and return its id."""
     row = {
-        "kind": arguments.kind.value,
+        "is_commit": arguments.kind is not IntentKind.SEND_MESSAGE,
         "group_id": group_id,
         "data": b"",
         "publish_data": b"",
         "state": IntentState.TO_SEND.value,
-        "message_id": message_id,
     }
     key = connection.execute(insert(_INTENTS).values(row)).inserted_primary_key
     assert key is not None
     intent_id: int = key[0]
-    # The seal binds the data to the intent's id.
-    data = seal.sealed(encode_arguments(arguments), _DATA, _row(intent_id))
-    connection.execute(update(_INTENTS).where(_INTENTS.c.id == intent_id).values(data=data))
+    # The seal binds the values to the intent's id.
+    values = {"data": seal.sealed(encode_arguments(arguments), _DATA, _row(intent_id))}
+    if message_id is not None:
+        values["message_id"] = seal.sealed(message_id, _MESSAGE, _row(intent_id))
+    connection.execute(update(_INTENTS).where(_INTENTS.c.id == intent_id).values(values))
     return intent_id
 
 
@@ -286,19 +288,20 @@ def forget_final(connection: Connection, group_id: bytes, final_epoch: int) -> N
 
 
 def _intent(row: Any, seal: Seal) -> Intent:
-    data = seal.opened(row["data"], _DATA, _row(row["id"]))
+    identity, message_id = _row(row["id"]), row["message_id"]
+    data = seal.opened(row["data"], _DATA, identity)
     return Intent(
         id=row["id"],
         group_id=row["group_id"],
         state=IntentState(row["state"]),
-        arguments=decode_arguments(IntentKind(row["kind"]), data),
+        arguments=decode_arguments(data),
         published_in_epoch=row["published_in_epoch"],
         payload_hash=row["payload_hash"],
         client_envelope=row["publish_data"],
         sent_at_ns=row["sent_at_ns"],
         refusals=row["refusals"],
         publish_attempts=row["publish_attempts"],
-        message_id=row["message_id"],
+        message_id=None if message_id is None else seal.opened(message_id, _MESSAGE, identity),
         reason=row["reason"],
     )
 

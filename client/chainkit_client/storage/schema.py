@@ -1,7 +1,8 @@
 """The tables of the client's database, and the numbers that stand for kinds and states in them.
 
 The first four tables are from XMTP's published client state, with columns that correctness needs.
-Sealed columns (``sealing``) say so; any node knows the content of the other columns.
+Sealed columns and tags (``sealing``) say so. The other columns hold nothing that MLS hides: any
+node knows them, or they are states of this client.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION: Final = 2
+VERSION: Final = 3
 """``PRAGMA user_version`` of a database with these tables."""
 
 metadata: Final = MetaData()
@@ -111,14 +112,14 @@ groups: Final = Table(
 group_messages: Final = Table(
     "group_messages",
     metadata,
+    # A tag of the message's id, which is a hash of the words.
     Column("id", LargeBinary, primary_key=True),
     Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False),
-    # Sealed.
-    Column("decrypted_message_bytes", LargeBinary, nullable=False),
-    Column("sent_at_ns", BigInteger, nullable=False),
-    Column("kind", Integer, nullable=False),
-    Column("sender_installation_id", LargeBinary, nullable=False),
-    Column("sender_account_address", String, nullable=False),
+    # Sealed: decrypted_message_bytes, sent_at_ns, kind, sender_installation_id and
+    # sender_account_address of XMTP's text.
+    Column("sealed_message", LargeBinary, nullable=False),
+    # Whether the row is a change of members, which a reorg takes back.
+    Column("is_change", Boolean, nullable=False),
     Column("delivery_status", Integer, nullable=False),
     # The epoch of sending, or the epoch of the change's commit; null before publication.
     Column("epoch", BigInteger),
@@ -127,7 +128,7 @@ group_messages: Final = Table(
     Column("sequence_id", BigInteger),
     # Words for people, such as a dependency that nobody has.
     Column("warning", String, nullable=False, server_default=""),
-    Index("group_messages_group_id_sort_idx", "group_id", "sent_at_ns"),
+    Index("group_messages_group_id", "group_id"),
 )
 
 topic_refresh_state: Final = Table(
@@ -141,9 +142,10 @@ group_intents: Final = Table(
     "group_intents",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=True),
-    Column("kind", Integer, nullable=False),
+    # Whether the payload is a commit: nodes know this much of an intent's kind.
+    Column("is_commit", Boolean, nullable=False),
     Column("group_id", LargeBinary, ForeignKey("groups.id"), nullable=False),
-    # Sealed: the intent's arguments, which stay.
+    # Sealed: the intent's kind and arguments, which stay.
     Column("data", LargeBinary, nullable=False),
     # The built ClientEnvelope; empty while there is none.
     Column("publish_data", LargeBinary, nullable=False),
@@ -162,7 +164,7 @@ group_intents: Final = Table(
     # The place where the payload was read.
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),
-    # The row of group_messages of a SEND_MESSAGE.
+    # Sealed: the id of a SEND_MESSAGE's message.
     Column("message_id", LargeBinary),
     # Words for people, of an ERROR.
     Column("reason", String, nullable=False, server_default=""),
@@ -174,9 +176,7 @@ Index(
     "group_intents_one_commit_out",
     group_intents.c.group_id,
     unique=True,
-    sqlite_where=text(
-        f"state = {IntentState.PUBLISHED.value} AND kind <> {IntentKind.SEND_MESSAGE.value}"
-    ),
+    sqlite_where=text(f"state = {IntentState.PUBLISHED.value} AND is_commit"),
 )
 
 attempts: Final = Table(

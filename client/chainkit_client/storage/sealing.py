@@ -5,10 +5,14 @@ So a change of password touches no row. XChaCha20-Poly1305 seals each value, wit
 24 bytes, and binds the value to its table, column and row: a value that is moved to another row
 does not open there. An older copy of a whole row does open: the seal does not prevent that a writer
 of the file sets a row back.
+
+A value that rows are found by is stored as a tag, an HMAC under a key of its own: the hash of a
+short text would show the text to a reader who tries all short texts.
 """
 
 from __future__ import annotations
 
+import hmac
 import os
 from dataclasses import dataclass
 from typing import Any, Final, cast
@@ -25,6 +29,7 @@ _TAG_LENGTH: Final = 16
 _KEY_COLUMN: Final = "keyring.sealed_key"
 _BLOCK_SIZE: Final = 8
 _PARALLEL: Final = 1
+_TAGS: Final = b"chainkit client: tags"
 
 SCRYPT_COST: Final = 2**15
 """scrypt's N: 32 MB of memory and about 0.1 s for each guess."""
@@ -57,6 +62,11 @@ class Seal:
     def __init__(self, key: bytes) -> None:
         """Take the database's key of 32 bytes."""
         self._key = key
+        self._tag_key = hmac.digest(key, _TAGS, "sha256")
+
+    def tag(self, value: bytes, column: str) -> bytes:
+        """Return the 32 bytes that stand for a value in a column (``table.column``)."""
+        return hmac.digest(self._tag_key, _place(column, value), "sha256")
 
     def sealed(self, value: bytes, column: str, row: bytes) -> bytes:
         """Return a value sealed for a column (``table.column``) and the identity of its row."""

@@ -68,9 +68,13 @@ class People:
         await ann.settle()
         return ann, ben, group_id
 
+    def database(self, name: str) -> Path:
+        """The file of a person's client."""
+        return self._folder / f"{name}.db"
+
     async def open(self, name: str) -> Messenger:
         """A messenger on a database, as after a restart."""
-        store = Store.open(self._folder / f"{name}.db", "password", cost=2)
+        store = Store.open(self.database(name), "password", cost=2)
         self._stack.callback(store.close)
         messenger = Messenger(store, self._engine, self._chain, Gateway(self._network.gateway_url))
         return await self._stack.enter_async_context(messenger)

@@ -138,7 +138,7 @@ def test_kinds__all__are_four() -> None:
 
 @pytest.mark.parametrize("arguments", ALL)
 def test_decode_arguments__what_was_encoded__is_the_same(arguments: Arguments) -> None:
-    assert decode_arguments(arguments.kind, encode_arguments(arguments)) == arguments
+    assert decode_arguments(encode_arguments(arguments)) == arguments
 
 
 def test_encode_arguments__key_of_another_length__is_refused() -> None:

@@ -90,6 +90,18 @@ def test_sealed__the_same_twice__differs() -> None:
     assert seal.sealed(b"secret", "a.b", b"row") != seal.sealed(b"secret", "a.b", b"row")
 
 
+def test_tag__of_a_value_and_a_column__is_the_same_each_time_and_no_other_keys() -> None:
+    tag = Seal(b"k" * 32).tag(b"value", "a.b")
+
+    assert Seal(b"k" * 32).tag(b"value", "a.b") == tag
+    others = [
+        Seal(b"K" * 32).tag(b"value", "a.b"),
+        Seal(b"k" * 32).tag(b"values", "a.b"),
+        Seal(b"k" * 32).tag(b"value", "a.c"),
+    ]
+    assert len({tag, *others}) == 4
+
+
 def test_repr__a_seal__shows_no_key() -> None:
     assert "k" * 8 not in repr(Seal(b"k" * 32))
 
@@ -210,7 +222,7 @@ def test_group_epochs__an_epoch_that_is_not_the_next__is_refused(
 def test_group_intents__two_commits_out__are_refused(tmp_path: Path) -> None:
     store = opened(tmp_path / "client.db")
     published = {
-        "kind": schema.IntentKind.KEY_UPDATE,
+        "is_commit": True,
         "group_id": GROUP["id"],
         "data": b"",
         "publish_data": b"",
@@ -219,7 +231,7 @@ def test_group_intents__two_commits_out__are_refused(tmp_path: Path) -> None:
     with store.writing() as connection:
         connection.execute(insert(schema.groups).values(GROUP))
         connection.execute(insert(schema.group_intents).values(published))
-        message = published | {"kind": schema.IntentKind.SEND_MESSAGE}
+        message = published | {"is_commit": False}
         connection.execute(insert(schema.group_intents).values(message))
         second = insert(schema.group_intents).values(published | {"state": 1})
         identity = connection.execute(second).inserted_primary_key

@@ -7,11 +7,12 @@ import { ratchetTreeFromExtension } from "ts-mls/groupInfo.js";
 import { generateKeyPackageWithKey, makeKeyPackageRef } from "ts-mls/keyPackage.js";
 import { decodeMlsMessage, encodeMlsMessage } from "ts-mls/message.js";
 import { unprotectPrivateMessage } from "ts-mls/messageProtection.js";
+import { decryptSenderData } from "ts-mls/privateMessage.js";
 import { processPrivateMessage } from "ts-mls/processMessages.js";
 import { emptyPskIndex } from "ts-mls/pskIndex.js";
 import { checksum, withChecksum, withoutChecksum } from "./checked.mjs";
 import { encodeFields, decodeFields, number, readNumber } from "./fields.mjs";
-import { EpochAhead, Refused, StateBroken } from "./refusals.mjs";
+import { EpochAhead, KeyUsed, OwnCommit, Refused, StateBroken } from "./refusals.mjs";
 import { checkNewKeys, checkPath, checkProposals, checkTree, clientConfig, refuseUnless, same } from "./rules.mjs";
 import { pastKeys, readState, writeState } from "./states.mjs";
 import { SUITE_NAMES, suiteNamed } from "./suites.mjs";
@@ -19,6 +20,8 @@ import { SUITE_NAMES, suiteNamed } from "./suites.mjs";
 const VERSION = "mls10";
 const NOTHING = Buffer.alloc(0);
 const SEED_LENGTH = 32;
+// The text of ts-mls where a member used a key twice, or a message came twice.
+const KEY_USED = "Desired gen in the past";
 
 function memberFields(leaf, node) {
   return [number(leaf), node.credential.identity, node.signaturePublicKey];
@@ -200,11 +203,16 @@ async function open(state, keys, message) {
   const cs = suiteNamed(state.groupContext.cipherSuite);
   const config = state.clientConfig.keyRetentionConfig;
   const { senderDataSecret, secretTree, ratchetTree, groupContext } = keys;
-  const opened = await unprotectPrivateMessage(senderDataSecret, message, secretTree, ratchetTree, groupContext, config, cs);
-  const sender = opened.content.content.sender.leafIndex;
-  leafAt(ratchetTree, sender);
-  refuseUnless(sender !== state.privatePath.leafIndex, "a message of another member");
-  return { ...opened, sender };
+  try {
+    const opened = await unprotectPrivateMessage(senderDataSecret, message, secretTree, ratchetTree, groupContext, config, cs);
+    const sender = opened.content.content.sender.leafIndex;
+    leafAt(ratchetTree, sender);
+    return { ...opened, sender };
+  } catch (error) {
+    if (error.message !== KEY_USED) throw error;
+    const { leafIndex } = await decryptSenderData(message, senderDataSecret, cs);
+    throw new KeyUsed(`${leafIndex}`);
+  }
 }
 
 async function receiveApplication(call, state, message) {
@@ -229,6 +237,7 @@ async function receiveApplication(call, state, message) {
 
 async function receiveCommit(call, state, message) {
   const { content, sender } = await open(state, keysOf(state, message.epoch), message);
+  if (sender === state.privatePath.leafIndex) throw new OwnCommit("expected a commit of another member");
   const { proposals, path } = content.content.commit;
   checkProposals(state, proposals);
   checkPath(state, sender, path);

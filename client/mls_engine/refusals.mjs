@@ -8,6 +8,15 @@ export class EpochAhead extends Refused {
   word = "ahead";
 }
 
+// Its message is the sender's leaf: a member wrote the message, for only members know the leaf's key.
+export class KeyUsed extends Refused {
+  word = "used";
+}
+
+export class OwnCommit extends Refused {
+  word = "own";
+}
+
 export class StateBroken extends Error {
   word = "broken";
 }

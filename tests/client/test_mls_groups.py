@@ -1,11 +1,12 @@
 """Members of a group, all with the engine as it is shipped."""
 
+from dataclasses import replace
 from time import time
 
 import pytest
 
 from chainkit.protocol.mls.message import ContentType, WireFormat, parse_message_header
-from chainkit_client.mls.engine import CommitReceived, EpochAhead, MlsRefused
+from chainkit_client.mls.engine import CommitReceived, EpochAhead, KeyUsed, MlsRefused, OwnCommit
 from chainkit_client.mls.node_engine import MOST_PLAINTEXT_BYTES, NodeEngine
 from support.client.parties import DATA, GROUP_ID, Party, founder, group_of, joined
 
@@ -111,7 +112,6 @@ def test_message__with_authenticated_data__is_read_by_each_other_member(
     either: NodeEngine,
 ) -> None:
     alice, bob, carol = group_of(either, b"alice", b"bob", b"carol")
-    before = bob.state
     message = bob.send(b"hello", b"digest")
 
     for reader in (alice, carol):
@@ -120,8 +120,45 @@ def test_message__with_authenticated_data__is_read_by_each_other_member(
         assert received.authenticated_data == b"digest"
         assert (received.sender.credential, received.epoch) == (b"bob", 1)
         assert received.sender.public_key == bob.installation.public_key
-    with pytest.raises(MlsRefused, match="a message of another member"):
-        either.receive(before, message)
+
+
+def test_receive__another_copy_of_the_state_wrote_it__is_read_once_and_no_key_is_used_twice(
+    either: NodeEngine,
+) -> None:
+    alice, bob = group_of(either, b"alice", b"bob")
+    copy = replace(bob)
+    first, second = bob.send(b"first"), bob.send(b"second")
+
+    assert copy.read(second).sender.public_key == bob.installation.public_key
+    assert copy.read(first).plaintext == b"first"
+    with pytest.raises(KeyUsed) as caught:
+        copy.read(second)
+    assert caught.value.leaf == bob.leaf
+    third = copy.send(b"third")
+    assert [alice.read(each).plaintext for each in (first, second, third)] == [
+        *(b"first", b"second", b"third")
+    ]
+
+
+def test_receive__another_copy_of_the_state_committed__is_told_apart(either: NodeEngine) -> None:
+    alice, bob = group_of(either, b"alice", b"bob")
+    before = bob.state
+
+    commit = bob.update([alice])
+
+    with pytest.raises(OwnCommit, match="a commit of another member"):
+        either.receive(before, commit)
+
+
+def test_receive__two_copies_of_a_state_use_one_key__names_the_leaf(either: NodeEngine) -> None:
+    alice, bob = group_of(either, b"alice", b"bob")
+    copy = replace(bob)
+    first, again = bob.send(b"first"), copy.send(b"again")
+
+    alice.read(first)
+
+    with pytest.raises(KeyUsed, match="a key that was not used before, got one of leaf 1"):
+        alice.read(again)
 
 
 def test_commit__on_the_wire__is_a_private_message_that_hides_who_joins(

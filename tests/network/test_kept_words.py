@@ -9,9 +9,10 @@ import asyncio
 import hashlib
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -19,16 +20,25 @@ from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.payer_envelope import sign_payer_envelope
+from chainkit.protocol.proto.envelopes_pb2 import (
+    ClientEnvelope,
+    OriginatorEnvelope,
+    PayerEnvelope,
+    UnsignedOriginatorEnvelope,
+)
+from chainkit_client.groups.publishing import advance
+from chainkit_client.groups.transcript import Message
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
+from chainkit_client.storage.schema import MessageKind, PayloadStatus
 from chainkit_client.topics.following import PATIENCE_SECONDS
 from localnet.commands import Settings
 from localnet.network import Network, publish_welcome
 from support import publishes
 from support.network.api import Api
 from support.network.originator import SECOND_NS
-from support.network.people import People
+from support.network.people import People, texts
 
 SECONDS = 120
 OTHERS = 20
@@ -41,8 +51,25 @@ class Company:
     people: People
     ann: Messenger
     ben: Messenger
-    group_id: bytes
+    ben_address: str
     runner: asyncio.Runner
+
+    async def new_group(self) -> bytes:
+        """A group of ann's that ben has accepted."""
+        group_id = await self.ann.create_group([self.ben_address])
+        await self.ann.settle()
+        await self.ben.sync()
+        self.ben.accept(group_id)
+        return group_id
+
+    def play(self, play: Callable[[bytes], Awaitable[None]]) -> None:
+        """Play in a new group, on the clients' event loop."""
+
+        async def run() -> None:
+            async with asyncio.timeout(SECONDS):
+                await play(await self.new_group())
+
+        self.runner.run(run())
 
 
 @pytest.fixture(scope="module")
@@ -59,10 +86,9 @@ def company(
         people = People(opened, chain, network, engine, folder)
 
         async def meet() -> Company:
-            ann, ben, group_id = await people.two_in_a_group()
-            await ben.sync()
-            ben.accept(group_id)
-            return Company(people, ann, ben, group_id, runner)
+            ann, _ = await people.register("ann")
+            ben, ben_address = await people.register("ben")
+            return Company(people, ann, ben, ben_address, runner)
 
         yield runner.run(meet())
         runner.run(opened.aclose())
@@ -78,55 +104,139 @@ class Clock:
         return time.time_ns() + self.ahead_ns
 
 
+def stranger_says(network: Network, group_id: bytes, sequence_id: int) -> None:
+    """Publish a message of a group that names an id of the node."""
+    seen = {network.node_id: sequence_id}
+    message = publishes.group_message(identifier=group_id, seen=seen)
+    with closing(Api(network.node_url)) as api:
+        api.publish(sign_payer_envelope(message, network.node_id, publishes.PAYER))
+
+
 def test_client__strangers_name_old_ids_of_another_topic__accuses_nobody(
     company: Company, network: Network
 ) -> None:
-    with closing(Api(network.node_url)) as api:
+    async def play(group_id: bytes) -> None:
         welcomes = [
             publish_welcome(network.node_url, network.node_id, bytes([number]) * 32)
             for number in range(1, OTHERS + 1)
         ]
         for welcome in welcomes:
-            _, sequence_id = stated_place(welcome)
-            seen = {network.node_id: sequence_id}
-            message = publishes.group_message(identifier=company.group_id, seen=seen)
-            api.publish(sign_payer_envelope(message, network.node_id, publishes.PAYER))
+            stranger_says(network, group_id, stated_place(welcome)[1])
+        ben = await company.people.open("ben")
+        ben._session.now_ns = clock = Clock()
+        await ben.sync()
+        clock.ahead_ns = int((PATIENCE_SECONDS + 1) * SECOND_NS)
+        await ben.sync()
 
-    async def play() -> None:
-        async with asyncio.timeout(SECONDS):
-            ben = await company.people.open("ben")
-            ben._session.now_ns = clock = Clock()
-            await ben.sync()
-            clock.ahead_ns = int((PATIENCE_SECONDS + 1) * SECOND_NS)
-            await ben.sync()
+        assert ben.breaches() == []
 
-            assert ben.breaches() == []
-
-    company.runner.run(play())
+    company.play(play)
 
 
 def test_client__somebody_has_the_file_without_its_password__guesses_no_short_message(
     company: Company,
 ) -> None:
-    async def play() -> None:
-        async with asyncio.timeout(SECONDS):
-            company.ann.send(company.group_id, "yes")
-            company.ann.update_keys(company.group_id)
-            await company.ann.settle()
-            await company.ben.sync()
+    async def play(group_id: bytes) -> None:
+        company.ann.send(group_id, "yes")
+        company.ann.update_keys(group_id)
+        await company.ann.settle()
+        await company.ben.sync()
 
-    company.runner.run(play())
-    said = company.ann.messages(company.group_id)[-1]
-    hidden = {said.id, said.sent_at_ns, said.sender, said.sender_account, said.content}
-    assert (
-        said.id
-        == hashlib.sha256(b"yes" + company.group_id + said.sent_at_ns.to_bytes(8, "big")).digest()
-    )
+        said = company.ann.messages(group_id)[-1]
+        hidden = {said.id, said.sent_at_ns, said.sender, said.sender_account, said.content}
+        words = b"yes" + group_id + said.sent_at_ns.to_bytes(8, "big")
+        assert said.id == hashlib.sha256(words).digest()
+        for name in ("ann", "ben"):
+            assert stored_values(company.people.database(name)) & hidden == set()
 
-    for name in ("ann", "ben"):
-        with closing(sqlite3.connect(company.people.database(name))) as connection:
-            shown: set[object] = set()
-            for table in ("group_messages", "group_intents", "payload_results"):
-                for row in connection.execute(f"SELECT * FROM {table}"):
-                    shown.update(row)
-        assert shown & hidden == set()
+    company.play(play)
+
+
+def stored_values(database: Path) -> set[object]:
+    """All values of the tables that tell of messages, as anybody reads them from the file."""
+    with closing(sqlite3.connect(database)) as connection:
+        return {
+            value
+            for table in ("group_messages", "group_intents", "payload_results")
+            for row in connection.execute(f"SELECT * FROM {table}")
+            for value in row
+        }
+
+
+def publish_changed(network: Network, database: Path, message: Message) -> None:
+    """Publish a message of a database again, with another last byte."""
+    with closing(sqlite3.connect(database)) as connection:
+        query = "SELECT envelope FROM kept_envelopes WHERE (originator_id, sequence_id) = (?, ?)"
+        [envelope] = connection.execute(query, message.place).fetchone()
+    unsigned = OriginatorEnvelope.FromString(envelope).unsigned_originator_envelope
+    payer = PayerEnvelope.FromString(UnsignedOriginatorEnvelope.FromString(unsigned).payer_envelope)
+    client = ClientEnvelope.FromString(payer.unsigned_client_envelope)
+    data = client.group_message.v1.data
+    client.group_message.v1.data = data[:-1] + bytes([data[-1] ^ 1])
+    paid = sign_payer_envelope(client.SerializeToString(), network.node_id, publishes.PAYER)
+    with closing(Api(network.node_url)) as api:
+        api.publish(paid)
+
+
+def copy_database(company: Company, name: str, copy: str) -> None:
+    """Copy a client's database, as a backup does."""
+    path, other = company.people.database(name), company.people.database(copy)
+    with closing(sqlite3.connect(path)) as one, closing(sqlite3.connect(other)) as another:
+        one.backup(another)
+
+
+def test_client__home_is_restored_from_a_copy__loses_no_word_and_says_so(
+    company: Company,
+) -> None:
+    async def play(group_id: bytes) -> None:
+        copy_database(company, "ann", "restored")
+        for words in ("one", "two"):
+            company.ann.send(group_id, words)
+        await company.ann.settle()
+
+        restored = await company.people.open("restored")
+        restored.send(group_id, "three")
+        await restored.settle()
+        await company.ben.sync()
+        await company.ann.sync()
+
+        assert texts(company.ben, group_id) == ["one", "two", "three"]
+        assert sorted(texts(restored, group_id)) == ["one", "three", "two"]
+        [copied] = [each for each in restored.groups() if each.id == group_id]
+        assert copied.copied_at_epoch == 1
+        # The first home is the copy that cannot follow.
+        [behind] = [each for each in company.ann.groups() if each.id == group_id]
+        assert (behind.is_member, behind.epoch) == (False, 2)
+        assert company.ann.messages(group_id)[-1].kind is MessageKind.LEFT_BEHIND
+
+    company.play(play)
+
+
+def test_client__two_copies_of_a_home_use_one_key__others_read_that_a_message_is_lost(
+    company: Company, network: Network
+) -> None:
+    async def play(group_id: bytes) -> None:
+        copy_database(company, "ann", "twin")
+        company.ann.send(group_id, "one")
+        await company.ann.settle()
+        twin = await company.people.open("twin")
+        # It sends before it reads.
+        await twin._session.refresh()
+        twin.send(group_id, "lost")
+        await advance(twin._opened, twin._network, group_id, time.time_ns())
+        await company.ben.sync()
+        # A stranger changes the end of a message that was read: of this there is no row.
+        said, lost = company.ben.messages(group_id)[-2:]
+        publish_changed(network, company.people.database("ben"), said)
+        await company.ben.sync()
+
+        assert texts(company.ben, group_id) == ["one"]
+        assert company.ben.messages(group_id)[-2:] == [said, lost]
+        assert (lost.kind, lost.sender) == (
+            MessageKind.UNREADABLE,
+            company.ann.installation.public_key,
+        )
+        assert "its key was used before" in lost.warning
+        assert company.ben._opened.results(group_id)[-1].status is PayloadStatus.FAILED
+
+    company.play(play)

@@ -26,6 +26,8 @@ KINDS: Final = {
     MessageKind.APPLICATION: "text",
     MessageKind.MEMBER_ADDED: "added",
     MessageKind.MEMBER_REMOVED: "removed",
+    MessageKind.UNREADABLE: "unreadable",
+    MessageKind.LEFT_BEHIND: "left behind",
 }
 _INBOX: Final = re.compile("[0-9a-f]{64}")
 _INSTALLATION_END: Final = 9 + 32
@@ -60,6 +62,10 @@ def message_line(message: Message, own_account: str) -> str:
             said = f"* added {_changed(message, own_account)}"
         case MessageKind.MEMBER_REMOVED:
             said = f"* removed {_changed(message, own_account)}"
+        case MessageKind.UNREADABLE:
+            said = "* a message that cannot be read"
+        case MessageKind.LEFT_BEHIND:
+            said = "* a commit that cannot be followed"
     notes = [shown_text(message.warning)] if message.warning else []
     if message.delivery is DeliveryStatus.UNPUBLISHED:
         notes.append("waits")
@@ -86,6 +92,8 @@ def message_as_json(message: Message) -> dict[str, Any]:
     }
     if message.kind is MessageKind.APPLICATION:
         return content | {"text": text_of(message)}
+    if message.kind in (MessageKind.UNREADABLE, MessageKind.LEFT_BEHIND):
+        return content
     return content | {"installation": message.changed_installation.hex()}
 
 
@@ -111,12 +119,15 @@ def membership(group: Group) -> str:
     if group.membership is MembershipState.REJECTED:
         return "rejected"
     if group.epoch is not None and not group.is_member:
-        return "removed"
+        is_behind = group.copied_at_epoch == group.epoch
+        return "left behind, COPIED" if is_behind else "removed"
     said = "invited" if group.membership is MembershipState.PENDING else "in it"
     if group.epoch is None:
         said += ", waits for its commit"
     if group.forked_at_epoch is not None:
         said += f", FORKED at epoch {group.forked_at_epoch}"
+    if group.copied_at_epoch is not None:
+        said += f", COPIED at epoch {group.copied_at_epoch}"
     return said
 
 
@@ -129,6 +140,7 @@ def group_as_json(group: Group, waiting: int) -> dict[str, Any]:
         "is_member": group.is_member,
         "epoch": group.epoch,
         "forked_at_epoch": group.forked_at_epoch,
+        "copied_at_epoch": group.copied_at_epoch,
         "waiting": waiting,
     }
 

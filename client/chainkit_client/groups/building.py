@@ -162,6 +162,8 @@ def _build_message(
                 session.epoch,
             )
         return None
+    if session.waits_for_keys:
+        return None
     authenticators = tuple(each.authenticator for each in session.recent()[:MOST_HISTORY])
     plaintext = Plaintext(arguments.sent_at_ns, session.epoch, authenticators, arguments.content)
     encrypted = session.tools.engine.encrypt(

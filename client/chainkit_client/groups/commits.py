@@ -13,10 +13,11 @@ from chainkit_client.groups.opening import Refused, Waiting, decrypted, take_own
 from chainkit_client.groups.page import Page
 from chainkit_client.groups.payload import Outcome, Payload
 from chainkit_client.groups.session import Session
+from chainkit_client.groups.transcript import insert_note
 from chainkit_client.intents import rows
 from chainkit_client.intents.rows import Attempt
-from chainkit_client.mls.engine import CommitReceived
-from chainkit_client.storage.schema import PayloadStatus, WelcomeState
+from chainkit_client.mls.engine import CommitReceived, OwnCommit
+from chainkit_client.storage.schema import MessageKind, PayloadStatus, WelcomeState
 
 
 def receive_commit(
@@ -43,7 +44,11 @@ def receive_commit(
 
 def _follow(session: Session, payload: Payload, header: MessageHeader) -> None:
     """Accept another member's commit."""
-    received = decrypted(session, payload, header)
+    try:
+        received = decrypted(session, payload, header)
+    except OwnCommit:
+        _stay_behind(session, payload)
+        return
     if not isinstance(received, CommitReceived):
         raise Refused("its header claims a commit")
     view = received.view
@@ -59,6 +64,22 @@ def _follow(session: Session, payload: Payload, header: MessageHeader) -> None:
         payload.place,
     )
     session.record_members(received.added, received.removed, received.sender, payload.originator_ns)
+
+
+def _stay_behind(session: Session, payload: Payload) -> None:
+    """Leave the group where another copy of this database made the commit, and has its secrets."""
+    authenticator = keccak256(session.authenticator + payload.payload_hash)
+    session.commit(session.state, authenticator, False, payload.payload_hash, payload.place)
+    session.mark_copied()
+    insert_note(
+        session.connection,
+        session.tools.seal,
+        MessageKind.LEFT_BEHIND,
+        payload,
+        session.epoch,
+        session.tools.itself,
+        "another copy of this database goes on: ask a member to remove and to add you",
+    )
 
 
 def adopt(session: Session, attempt: Attempt, time_ns: int, payload: Payload | None = None) -> None:

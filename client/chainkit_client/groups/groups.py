@@ -111,16 +111,14 @@ class Groups:
         The same words twice within a nanosecond would be one message: the second gets a later time.
         """
         with self._active(group_id) as session:
+            connection, seal, itself = session.connection, self._tools.seal, self._tools.itself
             sent_at_ns = now_ns
-            while is_taken(
-                session.connection, self._tools.seal, message_id(content, group_id, sent_at_ns)
-            ):
+            while is_taken(connection, seal, message_id(content, group_id, sent_at_ns)):
                 sent_at_ns += 1
             identity = message_id(content, group_id, sent_at_ns)
-            itself = self._tools.itself
             insert_message(
-                session.connection,
-                self._tools.seal,
+                connection,
+                seal,
                 Message(
                     id=identity,
                     group_id=group_id,
@@ -135,7 +133,7 @@ class Groups:
                 ),
             )
             arguments = SendMessage(sent_at_ns, content)
-            rows.queue(session.connection, self._tools.seal, group_id, arguments, identity)
+            rows.queue(connection, seal, group_id, arguments, identity)
             return identity
 
     def queue(self, group_id: bytes, arguments: Arguments) -> int:

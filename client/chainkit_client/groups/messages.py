@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
 from chainkit.errors import MalformedData
 from chainkit.protocol.mls.message import ContentType, MessageHeader
@@ -13,12 +15,22 @@ from chainkit_client.groups.page import Page
 from chainkit_client.groups.payload import Fork, Outcome, Payload
 from chainkit_client.groups.plaintext import Plaintext, message_id, parse_plaintext
 from chainkit_client.groups.session import Session
-from chainkit_client.groups.transcript import Message, account_of, insert_message, read_message
+from chainkit_client.groups.transcript import (
+    Message,
+    account_of,
+    insert_message,
+    insert_note,
+    read_message,
+)
 from chainkit_client.intents import rows
 from chainkit_client.intents.machine import Event, is_too_old, sources
 from chainkit_client.intents.rows import Attempt
-from chainkit_client.mls.engine import PAST_EPOCHS, ApplicationReceived, Member
+from chainkit_client.mls.engine import PAST_EPOCHS, ApplicationReceived, KeyUsed, Member
+from chainkit_client.storage import payloads
 from chainkit_client.storage.schema import DeliveryStatus, MessageKind, PayloadStatus
+
+BY_A_COPY: Final = "written by another copy of this database"
+"""The warning of a message of this installation that the database lacked."""
 
 
 def receive_message(
@@ -34,14 +46,42 @@ def receive_message(
         return _receive_own(session, payload, attempt)
     if header.epoch < session.epoch - PAST_EPOCHS:
         raise Refused(f"the keys of epoch {header.epoch} are gone in epoch {session.epoch}")
-    received = decrypted(session, payload, header)
+    try:
+        received = decrypted(session, payload, header)
+    except KeyUsed as error:
+        _store_unreadable(session, payload, header, error.leaf)
+        raise
     if not isinstance(received, ApplicationReceived):
         raise Refused("its header claims a message")
     # The message's key is used up, even if the plaintext is malformed.
     session.use(received.state)
     _look_ahead(session, payload, page)
+    if received.sender.public_key == session.tools.itself.public_key:
+        payload = replace(payload, warning=f"{payload.warning}; {BY_A_COPY}".removeprefix("; "))
+        if received.epoch == session.epoch:
+            session.renew_keys()
     plaintext = parse_plaintext(received.plaintext)
     return _store_message(session, payload, received, plaintext)
+
+
+def _store_unreadable(session: Session, payload: Payload, header: MessageHeader, leaf: int) -> None:
+    """Store that a member used a key twice; a stranger's copy of a message leaves no row."""
+    session.flush()
+    if payloads.was_read(session.connection, session.topic, header.sender_data):
+        return
+    sender = Member(leaf, b"", b"")
+    if header.epoch == session.epoch:
+        members = session.tools.engine.view(session.state).members
+        sender = next((each for each in members if each.leaf == leaf), sender)
+    insert_note(
+        session.connection,
+        session.tools.seal,
+        MessageKind.UNREADABLE,
+        payload,
+        header.epoch,
+        sender,
+        "its key was used before: its sender's database may be a copy",
+    )
 
 
 def _look_ahead(session: Session, payload: Payload, page: Page) -> None:

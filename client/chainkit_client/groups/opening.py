@@ -9,7 +9,7 @@ from chainkit_client.groups.transcript import change_delivery
 from chainkit_client.intents import rows
 from chainkit_client.intents.machine import Event, sources
 from chainkit_client.intents.rows import Attempt
-from chainkit_client.mls.engine import MlsRefused, Received
+from chainkit_client.mls.engine import KeyUsed, MlsRefused, OwnCommit, Received
 from chainkit_client.storage.schema import DeliveryStatus
 
 
@@ -35,9 +35,11 @@ def read_header(session: Session, payload: Payload) -> MessageHeader:
 
 
 def decrypted(session: Session, payload: Payload, header: MessageHeader) -> Received:
-    """Let the engine decrypt a payload. Raises Refused, and EngineFailed."""
+    """Let the engine decrypt a payload. Raises Refused, KeyUsed, OwnCommit and EngineFailed."""
     try:
         received = session.tools.engine.receive(session.state, payload.message)
+    except (KeyUsed, OwnCommit):
+        raise
     except MlsRefused as error:
         raise Refused(str(error)) from error
     if received.authenticated_data != header.authenticated_data:

@@ -27,6 +27,8 @@ class Group:
     is_member: bool
     forked_at_epoch: int | None
     """The first epoch in which another member's history differs; None for no fork."""
+    copied_at_epoch: int | None = None
+    """The last epoch in which another copy of this database wrote; None for none."""
 
 
 def read_groups(connection: Connection) -> list[Group]:
@@ -50,4 +52,5 @@ def _group(connection: Connection, row: Any) -> Group:
         None if current is None else current.number,
         bool(row["is_member"]),
         row["forked_at_epoch"],
+        row["copied_at_epoch"],
     )

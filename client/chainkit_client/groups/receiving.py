@@ -47,6 +47,7 @@ def receive(session: Session, payload: Payload, page: Page) -> tuple[Outcome, Pa
         status,
         reason,
         epoch=None if header is None else min(header.epoch, 2**63 - 1),
+        sender_data=header.sender_data if header and status is PayloadStatus.SUCCEEDED else None,
     )
     if (
         status is not PayloadStatus.SUCCEEDED

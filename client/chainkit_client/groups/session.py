@@ -16,6 +16,7 @@ from chainkit_client.groups.payload import group_topic
 from chainkit_client.groups.plaintext import MOST_HISTORY
 from chainkit_client.groups.transcript import change_delivery, insert_change
 from chainkit_client.intents import rows
+from chainkit_client.intents.arguments import KeyUpdate
 from chainkit_client.intents.machine import Event, is_too_old
 from chainkit_client.mls.engine import PAST_EPOCHS, Installation, Member, MlsEngine
 from chainkit_client.storage import payloads, schema
@@ -70,6 +71,7 @@ class Session:
         self.is_member: bool = row["is_member"]
         self.final_sequence_id: int = row["final_sequence_id"]
         self.forked_at_epoch: int | None = row["forked_at_epoch"]
+        self.copied_at_epoch: int | None = row["copied_at_epoch"]
         self.current = history.read_last_epoch(self.connection, self.group_id)
         """None where the group is not joined."""
         self._state: bytes | None = None
@@ -206,7 +208,10 @@ class Session:
         self.current = history.read_last_epoch(self.connection, self.group_id)
         self._state = self._recent = None
         if self.current is not None:
-            self._set(is_member=self.tools.engine.view(self.state).is_member)
+            view = self.tools.engine.view(self.state)
+            # Where another copy of this database went on, the state is that of the epoch before.
+            is_here = view.epoch_authenticator == self.authenticator
+            self._set(is_member=view.is_member and is_here)
 
     def publish_group(self) -> None:
         """Write that the group is on the network from now on."""
@@ -220,6 +225,29 @@ class Session:
         """Write the epoch from which another member's history differs; an earlier fork stays."""
         if self.forked_at_epoch is None or epoch < self.forked_at_epoch:
             self._set(forked_at_epoch=epoch)
+
+    def mark_copied(self) -> None:
+        """Write that another copy of this database wrote in the current epoch."""
+        self._set(copied_at_epoch=self.epoch)
+
+    def renew_keys(self) -> None:
+        """Let new keys of this installation come before its next message.
+
+        Another copy of this database used keys that this one has, too: a message with the same key
+        is lost for everybody.
+        """
+        self.mark_copied()
+        if not self.waits_for_keys:
+            rows.queue(self.connection, self.tools.seal, self.group_id, KeyUpdate())
+
+    @property
+    def waits_for_keys(self) -> bool:
+        """Whether messages wait for a key update, since another copy of this database wrote."""
+        if self.copied_at_epoch is None:
+            return False
+        open_states = (IntentState.TO_SEND, IntentState.PUBLISHED)
+        found = rows.read_intents(self.connection, self.tools.seal, self.group_id, open_states)
+        return any(isinstance(each.arguments, KeyUpdate) for each in found)
 
     def flush(self) -> None:
         """Write results, cursors and state, if they changed."""

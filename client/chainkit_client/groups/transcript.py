@@ -10,6 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from chainkit.types import Place
+from chainkit_client.groups.payload import Payload
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.mls.engine import Member
 from chainkit_client.storage import schema
@@ -20,6 +21,11 @@ _MESSAGES: Final = schema.group_messages
 _INSERT: Final = insert(_MESSAGES).on_conflict_do_nothing()
 _ID: Final = "group_messages.id"
 _SEALED: Final = "group_messages.sealed_message"
+_CHANGES: Final = (
+    MessageKind.MEMBER_ADDED,
+    MessageKind.MEMBER_REMOVED,
+    MessageKind.LEFT_BEHIND,
+)
 _HEAD: Final = Struct(">BQHH")
 """Kind, the sender's time, and the lengths of installation and account; the words follow both."""
 
@@ -33,7 +39,8 @@ class Message:
     group_id: bytes
     kind: MessageKind
     content: bytes = field(repr=False)
-    """An application's bytes; for a change of members see ``changed_installation``."""
+    """An application's bytes; for a change of members see ``changed_installation``. The payload's
+    hash where it cannot be read."""
     sent_at_ns: int
     """Nanoseconds since 1970: the sender's clock, of a change of members its envelope's."""
     sender: bytes
@@ -68,7 +75,7 @@ def insert_message(connection: Connection, seal: Seal, message: Message) -> bool
         "id": tag,
         "group_id": message.group_id,
         "sealed_message": seal.sealed(_hidden(message), _SEALED, tag),
-        "is_change": message.kind is not MessageKind.APPLICATION,
+        "is_change": message.kind in _CHANGES,
         "delivery_status": message.delivery.value,
         "epoch": message.epoch,
         "originator_id": originator_id,
@@ -106,6 +113,35 @@ def insert_change(
             delivery=DeliveryStatus.PUBLISHED,
             epoch=epoch,
             place=place,
+        ),
+    )
+
+
+def insert_note(
+    connection: Connection,
+    seal: Seal,
+    kind: MessageKind,
+    payload: Payload,
+    epoch: int,
+    sender: Member,
+    words: str,
+) -> None:
+    """Store that a payload could not be read; ``words`` are for people."""
+    insert_message(
+        connection,
+        seal,
+        Message(
+            id=message_id(payload.payload_hash, payload.group_id, payload.originator_ns),
+            group_id=payload.group_id,
+            kind=kind,
+            content=payload.payload_hash,
+            sent_at_ns=payload.originator_ns,
+            sender=sender.public_key,
+            sender_account=account_of(sender.credential),
+            delivery=DeliveryStatus.PUBLISHED,
+            epoch=epoch,
+            place=payload.place,
+            warning=words,
         ),
     )
 

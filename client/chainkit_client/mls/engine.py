@@ -24,6 +24,22 @@ class EpochAhead(MlsRefused):
     """The message's epoch is later than the state's: a later state may read the message."""
 
 
+class KeyUsed(MlsRefused):
+    """A member encrypted a message with a key that was used before, so nobody can read it."""
+
+    def __init__(self, leaf: int) -> None:
+        """Take the member's leaf in the message's epoch."""
+        super().__init__("MLS receive", "a key that was not used before", f"one of leaf {leaf}")
+        self.leaf = leaf
+
+
+class OwnCommit(MlsRefused):
+    """The installation made the commit, and this state lacks it: another copy of the state has it.
+
+    The installation signed the commit, and no copy of the state but that one can follow it.
+    """
+
+
 class EngineFailed(ChainkitError):
     """The engine ended, or took too long: the same call may succeed later."""
 
@@ -105,7 +121,7 @@ class Encrypted:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationReceived:
-    """A message of another member."""
+    """A message of another member, or of this one that another copy of the state encrypted."""
 
     sender: Member
     epoch: int
@@ -166,6 +182,8 @@ class MlsEngine(Protocol):
     def receive(self, state: bytes, message: bytes) -> Received:
         """Decrypt a message, or apply a commit, of another member.
 
+        A message of this member opens where its key was not used in this state: another copy of
+        the state encrypted it. Raises KeyUsed, and OwnCommit.
         A commit of another epoch, a commit that names proposals by reference (R19) and a proposal
         without a commit are refused; a message may be of one of the last ``PAST_EPOCHS`` epochs.
         Raises EpochAhead where the epoch is later than the state's.

@@ -35,8 +35,10 @@ from chainkit_client.mls.engine import (
     GroupView,
     Installation,
     KeyPackage,
+    KeyUsed,
     Member,
     MlsRefused,
+    OwnCommit,
     Received,
     Staged,
     StateBroken,
@@ -65,6 +67,7 @@ _SEED_LENGTH: Final = 32
 _REFUSALS: Final[dict[bytes, type[MlsRefused] | type[StateBroken]]] = {
     b"refused": MlsRefused,
     b"ahead": EpochAhead,
+    b"own": OwnCommit,
     b"broken": StateBroken,
 }
 
@@ -278,6 +281,8 @@ class NodeEngine:
 
     def _call(self, name: bytes, *arguments: bytes, returns: int | None = None) -> list[bytes]:
         word, fields = self._ask(name, arguments)
+        if word == b"used" and len(fields) == 1:
+            raise KeyUsed(int(fields[0]))
         if word in _REFUSALS and len(fields) == 1:
             why = fields[0].decode(errors="replace")
             raise _REFUSALS[word]("MLS", None, f"{name.decode()}: {why}")

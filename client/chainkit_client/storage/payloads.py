@@ -41,6 +41,7 @@ class PayloadResult:
     """The payload; None where it cannot succeed later."""
     aad_hash: bytes | None = None
     warning: str = ""
+    sender_data: bytes | None = None
 
 
 _COLUMNS: Final = [_RESULTS.c[name] for name in PayloadResult.__slots__]
@@ -151,6 +152,12 @@ def find_payload(
     is_it = _RESULTS.c.topic == topic, _RESULTS.c.payload_hash == payload_hash
     found = _read(connection, *is_it, _RESULTS.c.originator_id.in_(originator_ids))
     return found[0] if found else None
+
+
+def was_read(connection: Connection, topic: bytes, sender_data: bytes) -> bool:
+    """Return whether a message with an encrypted sender data was read."""
+    is_it = _RESULTS.c.topic == topic, _RESULTS.c.sender_data == sender_data
+    return connection.scalar(select(_RESULTS.c.sequence_id).where(*is_it).limit(1)) is not None
 
 
 def let_go(connection: Connection, topic: bytes, before_epoch: int) -> None:

@@ -46,6 +46,10 @@ class MessageKind(IntEnum):
     APPLICATION = 1
     MEMBER_ADDED = 2
     MEMBER_REMOVED = 3
+    UNREADABLE = 4
+    """A member's message that nobody can open."""
+    LEFT_BEHIND = 5
+    """A commit of another copy of this database, which this copy cannot follow."""
 
 
 class DeliveryStatus(IntEnum):
@@ -107,6 +111,8 @@ groups: Final = Table(
     Column("final_sequence_id", BigInteger, nullable=False, server_default=text("0")),
     # The first epoch in which another member's history differs; null for no fork.
     Column("forked_at_epoch", BigInteger),
+    # The last epoch in which another copy of this database wrote; null for none.
+    Column("copied_at_epoch", BigInteger),
 )
 
 group_messages: Final = Table(
@@ -253,6 +259,8 @@ payload_results: Final = Table(
     Column("reason", String, nullable=False, server_default=""),
     # The epoch that the header claims; null without an epoch.
     Column("epoch", BigInteger),
+    # The encrypted sender data of a message that was read, which a copy of the message has, too.
+    Column("sender_data", LargeBinary),
     # The authenticator with which the payload failed: with the same one it would fail again.
     Column("tried_with", LargeBinary),
     # The payload, for as long as it may succeed later.
@@ -260,6 +268,7 @@ payload_results: Final = Table(
     Column("message", LargeBinary),
     Column("aad_hash", LargeBinary),
     Column("warning", String, nullable=False, server_default=""),
+    Index("payload_results_sender_data", "topic", "sender_data"),
     Index("payload_results_kept", "topic", "epoch", sqlite_where=text("message IS NOT NULL")),
 )
 

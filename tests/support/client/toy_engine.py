@@ -25,8 +25,10 @@ from chainkit_client.mls.engine import (
     GroupView,
     Installation,
     KeyPackage,
+    KeyUsed,
     Member,
     MlsRefused,
+    OwnCommit,
     Received,
     Staged,
 )
@@ -174,15 +176,18 @@ class ToyEngine:
         epoch = before.epoch(header.epoch)
         content = _content(message, epoch)
         sender = next((each for each in before.members if each.leaf == content["leaf"]), None)
-        if content["leaf"] == before.own_leaf and epoch is before.current:
-            raise _refused("a message of another member", "an own one")
+        is_own = content["leaf"] == before.own_leaf and epoch is before.current
+        if is_own and header.content_type == mls.COMMIT:
+            raise OwnCommit("toy message", "a commit of another member", "an own one")
         if header.content_type == mls.COMMIT:
             if epoch is not before.current or sender is None:
                 raise _refused(f"a commit of epoch {before.current.number}", header.epoch)
             return self._committed(before, message, content, sender, header.authenticated_data)
         key = content["leaf"], content["key"]
-        if key in epoch.used:
-            raise _refused("a key that is not used up", key)
+        if key in epoch.used or (is_own and content["key"] < before.sent):
+            raise KeyUsed(content["leaf"])
+        if is_own:
+            before = replace(before, sent=content["key"] + 1)
         after = replace(epoch, used=(*epoch.used, key))
         epochs = [after if each is epoch else each for each in (before.current, *before.past)]
         return ApplicationReceived(

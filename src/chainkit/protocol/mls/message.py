@@ -54,6 +54,8 @@ class MessageHeader:
     content_type: ContentType
     authenticated_data: bytes
     """The author's words to the members, who alone can tell that they are his."""
+    sender_data: bytes = b""
+    """The encrypted sender data of a PrivateMessage: no two messages have the same."""
 
 
 def parse_message_header(data: bytes) -> MessageHeader:
@@ -79,11 +81,11 @@ def _private_message(reader: Reader) -> MessageHeader:
     group_id, epoch = reader.vector(), reader.integer(8)
     content_type = _content_type(reader)
     authenticated_data = reader.vector()
-    for _ in ("encrypted_sender_data", "ciphertext"):
-        reader.vector()
+    sender_data = reader.vector()
+    reader.vector()
     reader.finish()
     return MessageHeader(
-        WireFormat.PRIVATE_MESSAGE, group_id, epoch, content_type, authenticated_data
+        WireFormat.PRIVATE_MESSAGE, group_id, epoch, content_type, authenticated_data, sender_data
     )
 
 

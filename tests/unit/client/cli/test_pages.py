@@ -148,10 +148,29 @@ def test_message_as_json__bytes_that_are_no_text__are_kept_apart() -> None:
         (replace(GROUP, epoch=None), "in it, waits for its commit"),
         (replace(GROUP, is_member=False), "removed"),
         (replace(GROUP, forked_at_epoch=3), "in it, FORKED at epoch 3"),
+        (replace(GROUP, copied_at_epoch=1), "in it, COPIED at epoch 1"),
+        (
+            replace(GROUP, copied_at_epoch=2, is_member=False),
+            "left behind, COPIED",
+        ),
     ],
 )
 def test_groups_lines__each_standing__is_said(group: Group, told: str) -> None:
     assert pages.groups_lines([group], {group.id: 1})[1].rstrip().endswith(f"1  {told}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (MessageKind.UNREADABLE, "* a message that cannot be read  (why)"),
+        (MessageKind.LEFT_BEHIND, "* a commit that cannot be followed  (why)"),
+    ],
+)
+def test_message_line__cannot_be_read__says_so_and_why(kind: MessageKind, said: str) -> None:
+    message = replace(MESSAGE, kind=kind, content=bytes(32), warning="why")
+
+    assert pages.message_line(message, OWN).endswith(said)
+    assert pages.message_as_json(message)["kind"] == pages.KINDS[kind]
 
 
 def test_intents_lines__given_up__says_why() -> None:

@@ -125,7 +125,7 @@ def test_apply__a_message_was_read__its_state_is_stored_with_its_row(make_party:
         state = Session.load(connection, bob.groups._tools, GROUP_ID).state
 
     assert bob.words() == [b"words"]
-    with pytest.raises(MlsRefused, match="a key that is not used up"):
+    with pytest.raises(MlsRefused, match="a key that was not used before"):
         bob.engine.receive(state, taken_apart(data, NODE, 1, BEGIN_NS).message)
 
 

@@ -1,4 +1,4 @@
-"""What was sent arrives with all, and no honest node is accused: a client in hostile company.
+"""All words that were sent arrive, and no honest node is accused: a client in hostile company.
 
 One network, and one group of two people, serve all tests.
 """
@@ -26,6 +26,7 @@ from chainkit.protocol.proto.envelopes_pb2 import (
     PayerEnvelope,
     UnsignedOriginatorEnvelope,
 )
+from chainkit_client.cli.pages import message_line
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message
 from chainkit_client.messenger import Messenger
@@ -42,6 +43,7 @@ from support.network.people import People, texts
 
 SECONDS = 120
 OTHERS = 20
+IN_2100_NS = 4_102_444_800 * SECOND_NS
 
 
 @dataclass
@@ -148,6 +150,28 @@ def test_client__somebody_has_the_file_without_its_password__guesses_no_short_me
         assert said.id == hashlib.sha256(words).digest()
         for name in ("ann", "ben"):
             assert stored_values(company.people.database(name)) & hidden == set()
+
+    company.play(play)
+
+
+def test_client__messages_dated_2100__hide_no_later_message_and_are_marked(
+    company: Company,
+) -> None:
+    async def play(group_id: bytes) -> None:
+        company.ann._opened.send(group_id, b"from 2100", IN_2100_NS)
+        await company.ann.settle()
+        await company.ben.sync()
+        company.ben.send(group_id, "later")
+        await company.ben.settle()
+        await company.ann.sync()
+
+        for each in (company.ann, company.ben):
+            assert texts(each, group_id) == ["from 2100", "later"]
+            dated, later = each.messages(group_id)[-2:]
+            assert (dated.is_dated_apart, later.is_dated_apart) == (True, False)
+            assert abs(dated.time_ns - time.time_ns()) < SECONDS * SECOND_NS
+        line = message_line(dated, "")
+        assert line.endswith("from 2100  (its sender says 2100-01-01 00:00:00)")
 
     company.play(play)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median
 from typing import Final, TypeVar
 
 import click
@@ -18,7 +19,7 @@ from chainkit.nodes.gateway import Gateway
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, json_option
-from chainkit.types import TopicKind
+from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_client.cli.home import Home, home_options
 from chainkit_client.cli.opened import open_store
 from chainkit_client.home import Settings, connect_chain
@@ -29,6 +30,7 @@ from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.store import Store
 
 _ASK_SECONDS: Final = 5.0
+_MOST_SECONDS_APART: Final = 120.0
 _NO_TOPIC: Final = TopicKind.GROUP_MESSAGE.topic(bytes(16))
 """A topic that nobody uses."""
 
@@ -53,7 +55,8 @@ def doctor_command(home: Home, as_json: bool) -> int:
     """Say what of a client works, and what to do about what does not.
 
     It looks at settings, database and password, the MLS engine, the chain and its registry, the
-    gateway, and each enabled node. It exits with 1 where something does not work.
+    gateway, each enabled node, and this clock by theirs. It exits with 1 where something does not
+    work.
 
     \b
     Example:
@@ -174,20 +177,34 @@ async def _look_at_nodes(looked: list[Looked], chain: Chain) -> None:
     enabled = [each for each in nodes if each.is_enabled]
     found = f"{len(enabled)} of {len(nodes)} nodes enabled at block {block.number}"
     looked.append(Looked("registry", True, found))
+    apart: list[float] = []
     for each in enabled:
         entry = NodeEntry(each.http_address, each.signing_key)
         advice = "others are asked in its place; tell its operator"
-        ask = _ask_node(each.node_id, entry)
+        ask = _ask_node(each.node_id, entry, apart)
         await _asked(looked, f"node {each.node_id}", ask, advice)
+    if apart:
+        looked.append(look_at_clock(apart))
 
 
-def _ask_node(node_id: int, entry: NodeEntry) -> Callable[[], Awaitable[str]]:
+def look_at_clock(apart: Sequence[float]) -> Looked:
+    """Judge this clock by how many seconds each node's clock is ahead of it."""
+    middle = median(apart)
+    found = f"the nodes' clocks are {middle:+.0f} s from this one"
+    works = abs(middle) <= _MOST_SECONDS_APART
+    return Looked("clock", works, found, "" if works else "set this machine's clock")
+
+
+def _ask_node(node_id: int, entry: NodeEntry, apart: list[float]) -> Callable[[], Awaitable[str]]:
     async def ask() -> str:
         node = NodeConnection(node_id, entry)
         try:
             begin = time.monotonic()
             await node.behind(_NO_TOPIC, {}, _ASK_SECONDS)
             milliseconds = 1000 * (time.monotonic() - begin)
+            now_ns = await node.clock_ns(_ASK_SECONDS)
+            if now_ns is not None:
+                apart.append((now_ns - time.time_ns()) / NANOSECONDS_PER_SECOND)
         finally:
             await node.close()
         return f"{entry.url} answers after {milliseconds:.0f} ms"

@@ -53,7 +53,7 @@ def text_of(message: Message) -> str:
 
 def message_line(message: Message, own_account: str) -> str:
     """Return a message as a line: id, time, sender and words."""
-    when = time_of(message.sent_at_ns)
+    when = time_of(message.time_ns)
     by = "you" if message.sender_account == own_account else shown_account(message.sender_account)
     match message.kind:
         case MessageKind.APPLICATION:
@@ -67,6 +67,8 @@ def message_line(message: Message, own_account: str) -> str:
         case MessageKind.LEFT_BEHIND:
             said = "* a commit that cannot be followed"
     notes = [shown_text(message.warning)] if message.warning else []
+    if message.is_dated_apart:
+        notes.append(f"its sender says {time_of(message.sent_at_ns)}")
     if message.delivery is DeliveryStatus.UNPUBLISHED:
         notes.append("waits")
     if message.delivery is DeliveryStatus.FAILED:
@@ -81,6 +83,7 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "id": message.id.hex(),
         "group": message.group_id.hex(),
         "kind": KINDS[message.kind],
+        "time_ns": message.time_ns,
         "sent_at_ns": message.sent_at_ns,
         "sender": message.sender_account,
         "sender_installation": message.sender.hex(),

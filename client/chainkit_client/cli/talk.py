@@ -105,7 +105,7 @@ async def send(messenger: Messenger, group_text: str, words: str, as_json: bool)
 def read_command(group_text: str, follow: bool, home: Home, as_json: bool) -> int:
     """Print the messages of a group, and who came and went.
 
-    Each line has the beginning of the message's id, the sender's time, sender and words.
+    Each line has the beginning of the message's id, its originator's time, sender and words.
 
     \b
     Example:

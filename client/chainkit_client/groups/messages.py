@@ -127,6 +127,7 @@ def _store_message(
         epoch=received.epoch,
         place=payload.place,
         warning=payload.warning,
+        originator_ns=payload.originator_ns,
     )
     if not insert_message(session.connection, session.tools.seal, message):
         earlier = read_message(session.connection, session.tools.seal, identity)

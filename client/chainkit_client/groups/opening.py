@@ -74,4 +74,5 @@ def take_own(session: Session, attempt: Attempt, payload: Payload | None) -> Non
             attempt.epoch,
             payload.place,
             payload.warning,
+            payload.originator_ns,
         )

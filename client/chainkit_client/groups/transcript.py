@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, delete, select, update
 from sqlalchemy.dialects.sqlite import insert
 
-from chainkit.types import Place
+from chainkit.types import NANOSECONDS_PER_SECOND, Place
 from chainkit_client.groups.payload import Payload
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.mls.engine import Member
@@ -21,6 +21,7 @@ _MESSAGES: Final = schema.group_messages
 _INSERT: Final = insert(_MESSAGES).on_conflict_do_nothing()
 _ID: Final = "group_messages.id"
 _SEALED: Final = "group_messages.sealed_message"
+_APART_NS: Final = 5 * 60 * NANOSECONDS_PER_SECOND
 _CHANGES: Final = (
     MessageKind.MEMBER_ADDED,
     MessageKind.MEMBER_REMOVED,
@@ -51,6 +52,18 @@ class Message:
     place: Place | None
     """The payload's place; None where the message is not published, or was never sent."""
     warning: str = ""
+    originator_ns: int | None = None
+    """Nanoseconds since 1970: the originator's clock; None where no originator dated the row."""
+
+    @property
+    def time_ns(self) -> int:
+        """Nanoseconds since 1970: the time by which transcripts are sorted."""
+        return self.sent_at_ns if self.originator_ns is None else self.originator_ns
+
+    @property
+    def is_dated_apart(self) -> bool:
+        """Whether the sender's claim of the time differs by minutes from the originator's time."""
+        return abs(self.sent_at_ns - self.time_ns) > _APART_NS
 
     @property
     def changed_installation(self) -> bytes:
@@ -80,6 +93,7 @@ def insert_message(connection: Connection, seal: Seal, message: Message) -> bool
         "epoch": message.epoch,
         "originator_id": originator_id,
         "sequence_id": sequence_id,
+        "originator_ns": message.originator_ns,
         "warning": message.warning,
     }
     return connection.execute(_INSERT, row).rowcount == 1
@@ -160,19 +174,25 @@ def change_delivery(
     epoch: int | None = None,
     place: Place | None = None,
     warning: str = "",
+    originator_ns: int | None = None,
 ) -> None:
-    """Write the delivery status of an own message, and its place."""
+    """Write the delivery status of an own message, and its place and time."""
     originator_id, sequence_id = place or (None, None)
     values = {"delivery_status": delivery.value, "epoch": epoch, "warning": warning}
     connection.execute(
         update(_MESSAGES)
         .where(_MESSAGES.c.id == seal.tag(message_id, _ID))
-        .values(originator_id=originator_id, sequence_id=sequence_id, **values)
+        .values(
+            originator_id=originator_id,
+            sequence_id=sequence_id,
+            originator_ns=originator_ns,
+            **values,
+        )
     )
 
 
 def read_messages(connection: Connection, seal: Seal, group_id: bytes) -> list[Message]:
-    """Return the transcript of a group, by the senders' times."""
+    """Return the transcript of a group, by the originators' times; what waits comes last."""
     return _read(connection, seal, _MESSAGES.c.group_id == group_id)
 
 
@@ -191,7 +211,12 @@ def is_taken(connection: Connection, seal: Seal, message_id: bytes) -> bool:
 def _read(connection: Connection, seal: Seal, condition: ColumnElement[bool]) -> list[Message]:
     query = select(_MESSAGES).where(condition)
     found = [_message(row, seal) for row in connection.execute(query).mappings()]
-    return sorted(found, key=lambda each: (each.sent_at_ns, each.id))
+    return sorted(found, key=_order)
+
+
+def _order(message: Message) -> tuple[bool, int, int, bytes]:
+    waits = message.delivery is DeliveryStatus.UNPUBLISHED
+    return waits, message.time_ns, message.sent_at_ns, message.id
 
 
 def _message(row: Any, seal: Seal) -> Message:
@@ -213,6 +238,7 @@ def _message(row: Any, seal: Seal) -> Message:
         epoch=row["epoch"],
         place=None if place == (None, None) else place,
         warning=row["warning"],
+        originator_ns=row["originator_ns"],
     )
 
 

@@ -129,9 +129,11 @@ group_messages: Final = Table(
     Column("delivery_status", Integer, nullable=False),
     # The epoch of sending, or the epoch of the change's commit; null before publication.
     Column("epoch", BigInteger),
-    # The place of the payload; null before publication.
+    # The place of the payload, and its originator's time in nanoseconds since 1970; null before
+    # publication.
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),
+    Column("originator_ns", BigInteger),
     # Words for people, such as a dependency that nobody has.
     Column("warning", String, nullable=False, server_default=""),
     Index("group_messages_group_id", "group_id"),

@@ -51,6 +51,7 @@ class NodeConnection:
         self._query: Any = self._channel.unary_unary(methods.QUERY_ENVELOPES)
         self._inboxes: Any = self._channel.unary_unary(methods.GET_INBOX_IDS)
         self._heads: Any = self._channel.unary_unary(methods.QUERY_TOPIC_HEADS)
+        self._ranges: Any = self._channel.unary_unary(methods.COMPARE_RANGES)
         self._submit: Any = self._channel.unary_unary(methods.SUBMIT_REPORT)
         self._subscribe: Any = self._channel.unary_stream(methods.SUBSCRIBE_ENVELOPES)
 
@@ -115,6 +116,24 @@ class NodeConnection:
         except (DecodeError, ValueError) as error:
             raise NodeLost(subject, "one topic head", error) from error
         return answer.head.SerializeToString(), [read_entry(each) for each in answer.entries]
+
+    async def clock_ns(self, seconds: float) -> int | None:
+        """Return the node's clock in nanoseconds since 1970; None where the node does not tell it.
+
+        Errors are those of ``publish``.
+        """
+        await self.connect()
+        request = node_api_pb2.CompareRangesRequest(originator_node_id=self.node_id)
+        subject = f"node {self.node_id}"
+        try:
+            data = await self._ranges(request.SerializeToString(), timeout=seconds)
+            return node_api_pb2.CompareRangesResponse.FromString(data).now_ns or None
+        except grpc.aio.AioRpcError as error:
+            if error.code() is grpc.StatusCode.UNIMPLEMENTED:
+                return None
+            raise sorted_out(subject, error) from error
+        except DecodeError as error:
+            raise NodeLost(subject, "its clock", error) from error
 
     async def submit_report(self, unsigned_report: bytes, seconds: float) -> None:
         """Hand in an UnsignedMisbehaviorReport, which the node judges, signs and hosts (§3.2.8).

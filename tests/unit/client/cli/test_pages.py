@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from chainkit_client.cli import pages
-from chainkit_client.cli.doctor import Looked, lines
+from chainkit_client.cli.doctor import Looked, lines, look_at_clock
 from chainkit_client.cli.opened import GivenUp, brought_up_to_date
 from chainkit_client.cli.talk import Reader, send
 from chainkit_client.groups.overview import Group
@@ -124,6 +124,18 @@ def test_message_line__time_of_no_calendar__is_a_number_or_a_date(time_ns: int) 
     assert pages.message_line(replace(MESSAGE, sent_at_ns=time_ns), OWN).endswith("hello")
 
 
+def test_message_line__sender_claims_another_time__shows_the_originators_and_the_claim() -> None:
+    minute_ns = 60 * 10**9
+    near = replace(MESSAGE, originator_ns=MESSAGE.sent_at_ns + 4 * minute_ns)
+    apart = replace(MESSAGE, originator_ns=MESSAGE.sent_at_ns - 6 * minute_ns)
+
+    assert "  2023-11-14 22:17:20  " in pages.message_line(near, OWN)
+    assert pages.message_line(near, OWN).endswith("hello")
+    assert "  2023-11-14 22:07:20  " in pages.message_line(apart, OWN)
+    assert pages.message_line(apart, OWN).endswith("hello  (its sender says 2023-11-14 22:13:20)")
+    assert pages.message_as_json(apart)["time_ns"] == apart.originator_ns
+
+
 def test_message_line__waits_failed_or_warned__is_noted() -> None:
     waits = replace(MESSAGE, delivery=DeliveryStatus.UNPUBLISHED, warning="without 3 of 100")
     failed = replace(MESSAGE, delivery=DeliveryStatus.FAILED)
@@ -177,6 +189,16 @@ def test_intents_lines__given_up__says_why() -> None:
     line = pages.intents_lines([intent(IntentState.ERROR, "no key package")])[1]
 
     assert line.split() == ["1", "SEND_MESSAGE", "ERROR", "1", "no", "key", "package"]
+
+
+@pytest.mark.parametrize(
+    ("apart", "works"),
+    [([1.0, -2.0, 9_000.0], True), ([-600.0], False), ([130.0, 140.0, 0], False)],
+)
+def test_look_at_clock__most_nodes_differ__is_wrong(apart: list[float], works: bool) -> None:
+    looked = look_at_clock(apart)
+
+    assert (looked.name, looked.works, bool(looked.advice)) == ("clock", works, not works)
 
 
 def test_doctor_lines__something_is_wrong__advice_stands_below() -> None:

@@ -28,6 +28,7 @@ from chainkit_indexer.storage.envelopes import (
     read_newest,
 )
 from chainkit_indexer.storage.store import Store
+from chainkit_node.storage.held_back import without_held_back
 from chainkit_node.storage.inboxes import (
     Identifier,
     find_inboxes,
@@ -42,6 +43,8 @@ _TOPICS_AT_ONCE: Final = 200
 """Topics that one statement looks for."""
 _NEWEST_AT_ONCE: Final = 50
 """Fewer topics: each envelope may have a megabyte."""
+_BEHIND_ALL: Final = 2**63
+"""A sequence id above all that are stored."""
 
 _Answer = TypeVar("_Answer")
 
@@ -58,27 +61,35 @@ class EnvelopeLog:
         """End the threads."""
         self._threads.shutdown()
 
-    def page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
+    def page(
+        self, selection: Selection, limit: int, most_bytes: int, *, holds_back: bool = False
+    ) -> Page:
         """Return a page of at least one envelope, if there is any, and of ``most_bytes`` at most.
 
         A page by originators has every envelope. A page by topics leaves out identity updates that
-        are not judged or break a rule (XIP-46): for one, a client would give up the inbox.
+        are not judged or break a rule (XIP-46): for one, a client would give up the inbox. One that
+        ``holds_back`` leaves messages out that come before what they name (ADR 55), and what their
+        originators have behind them.
         """
+        topics = selection.topics
         with self._store.reading() as connection:
-            if any(_is_of_inbox(topic) for topic in selection.topics):
-                rows = self._valid(connection, selection, limit, most_bytes)
-            else:
-                rows = self.rows(connection, selection, limit, most_bytes)
-        return _cut(rows, limit, most_bytes)
+            if (holds_back and topics) or any(map(_is_of_inbox, topics)):
+                return self._ready(connection, selection, limit, most_bytes, holds_back)
+            return _cut(self.rows(connection, selection, limit, most_bytes), limit, most_bytes)
 
-    def _valid(
-        self, connection: Connection, selection: Selection, limit: int, most_bytes: int
-    ) -> Sequence[StoredEnvelope]:
-        judged = read_inbox_cursors(connection)
-        refused = read_refused(
-            connection, [topic[1:] for topic in selection.topics if _is_of_inbox(topic)]
-        )
+    def _ready(
+        self,
+        connection: Connection,
+        selection: Selection,
+        limit: int,
+        most_bytes: int,
+        holds_back: bool,
+    ) -> Page:
+        inbox_ids = [topic[1:] for topic in selection.topics if _is_of_inbox(topic)]
+        judged = read_inbox_cursors(connection) if inbox_ids else {}
+        refused = read_refused(connection, inbox_ids) if inbox_ids else ()
         found: list[StoredEnvelope] = []
+        held: set[int] = set()
         cursor = dict(selection.cursor)
         has_more = True
         while has_more and len(found) < limit and _size(found) <= most_bytes:
@@ -87,8 +98,13 @@ class EnvelopeLog:
             rows = self.rows(connection, rest, wanted, most_bytes)
             has_more = len(rows) == wanted or _size(rows) > most_bytes
             cursor |= {row.originator_id: row.sequence_id for row in rows}
+            if holds_back:
+                now_ns = time.time_ns()
+                rows, waiting = without_held_back(connection, rows, selection.cursor, now_ns)
+                cursor |= dict.fromkeys(waiting, _BEHIND_ALL)
+                held.update(waiting)
             found += [row for row in rows if _is_valid(row, judged, refused)]
-        return found
+        return replace(_cut(found, limit, most_bytes), held=frozenset(held))
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Begin a transaction in which several queries see the same state."""
@@ -162,9 +178,13 @@ class EnvelopeLog:
                 latest |= read_last_on_topics(connection, some, chain)
             return Cursor(read_highest(connection) | dict(chain)), latest
 
-    async def read_page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
+    async def read_page(
+        self, selection: Selection, limit: int, most_bytes: int, *, holds_back: bool = False
+    ) -> Page:
         """Return ``page``, read in a thread."""
-        return await self.in_thread(lambda: self.page(selection, limit, most_bytes))
+        return await self.in_thread(
+            lambda: self.page(selection, limit, most_bytes, holds_back=holds_back)
+        )
 
     async def newest(
         self, topics: Sequence[bytes], most_bytes: int

@@ -26,6 +26,8 @@ class Page:
     rows: Sequence[StoredEnvelope]
     is_last: bool
     """No selected envelope lay behind the page when it was read."""
+    held: frozenset[int] = frozenset()
+    """Originators of whom messages were left out that come before what they name (ADR 55)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,21 +60,7 @@ SHAPES = {
 }
 
 
-UNSOLVED = {
-    "two_gateways": "played through one reorg and the kill of the node, and not to its end so far",
-    "three_nodes": "a client that reads a text before the commit that the text names, as from a "
-    "node that has followed a reorg halfway, asks for what lies behind the commit, without end",
-}
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(
-            shape, id=name, marks=[pytest.mark.skip(UNSOLVED[name])] if name in UNSOLVED else []
-        )
-        for name, shape in SHAPES.items()
-    ]
-)
+@pytest.fixture(params=SHAPES.values(), ids=SHAPES)
 def shape(request: pytest.FixtureRequest) -> Shape:
     chosen: Shape = request.param
     return chosen

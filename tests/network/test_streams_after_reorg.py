@@ -82,7 +82,7 @@ class Talk:
         Waits until the node has followed.
         """
         before, request = self.commits(), self.chain.anvil.request
-        heights = range(min(map(self.height_of, replaced)), self.chain.head().number + 1)
+        heights = self.heights_from(min(map(self.height_of, replaced)))
         blocks = self.chain.endpoint.full_blocks(list(heights))
         hashes = [parse_bytes(each["hash"]) for block in blocks for each in block["transactions"]]
         found = map(self.chain.raw_transaction, hashes)
@@ -97,6 +97,9 @@ class Talk:
         request("anvil_setTime", max(int(time.time()), self.chain.head().timestamp))
         # The gateway may have published a commit again by then.
         until(lambda: len(self.commits()) >= len(before) and self.commits() != before)
+
+    def heights_from(self, first: int) -> range:
+        return range(first, self.chain.head().number + 1)
 
     def height_of(self, raw: bytes) -> int:
         receipt = self.chain.endpoint.receipt(keccak256(raw))
@@ -161,3 +164,48 @@ def test_stream__reorg_gives_a_commit_another_id__shows_what_follows_and_lists_n
     assert ann_lists == ben_lists
     assert len(set(ann_lists)) == len(ann_lists)
     assert [set(each) for each in talk.shown()] == [set(ann_lists)] * 2
+
+
+def test_list__commit_that_a_text_names_is_away_after_a_reorg__has_both_once_it_is_mined_again(
+    talk: Talk,
+) -> None:
+    talk.says("before it is away")
+    talk.cleo.list(talk.group_id)
+    rename = talk.renames("away")
+    talk.says("it names the commit")
+    served = talk.commits()
+
+    talk.chain.pause_mining()
+    talk.chain.reorg(len(talk.heights_from(talk.height_of(rename))))
+    until(lambda: talk.commits() == served[:-1])
+    # Without end for who gets the text alone: today's clients then ask behind the commit.
+    assert not {renamed("away"), "it names the commit"} & {*talk.cleo.list(talk.group_id)}
+    talk.chain.resume_mining()
+    talk.chain.mine()
+
+    until(lambda: "it names the commit" in talk.cleo.list(talk.group_id))
+    assert renamed("away") in talk.cleo.list(talk.group_id)
+    assert sorted(talk.cleo.list(talk.group_id)) == sorted(talk.ann.list(talk.group_id))
+
+
+def test_list__reorg_dates_a_commit_before_one_that_was_read__has_each_once_and_the_last_name(
+    talk: Talk,
+) -> None:
+    talk.says("before both are dated earlier")
+    talk.begin_second()
+    talk.chain.mine()
+    first = talk.renames("first")
+    talk.cleo.list(talk.group_id)
+    second = talk.renames("second")
+    strange = talk.stranger_publishes()
+    talk.reorganise([first, second, strange], strange, first, second)
+    talk.says("after both were dated earlier")
+
+    names = [renamed("first"), renamed("second")]
+    shown = [
+        [each for each in person.list(talk.group_id) if each in names]
+        for person in (talk.ann, talk.ben, talk.cleo)
+    ]
+    # Today's clients keep the time at which they first read a commit, and list by it.
+    assert shown == [names, names, names[::-1]]
+    assert talk.cleo.name(talk.group_id) == "second"

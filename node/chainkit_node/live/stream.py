@@ -6,17 +6,23 @@ the two halves.
 A reorg, or a gap that is filled, changes what was sent. Then the stream ends, and its reader is
 told where to go on. A stream for readers who would not understand that goes back, and sends again
 what lies above that place (ADR 47); but it goes back no further than where it began, because its
-reader takes nothing from below its own cursor.
+reader takes nothing from below its own cursor. Nor does it send a message before the payload of the
+chain that the message names, or anything that the message's originator has behind it (ADR 55):
+nothing of that originator is sent until the stream has read the database again, which it does once
+the topics have another payload of the chain, and after a while anyway.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from enum import Enum, auto
 
 from chainkit.service.refusals import taken_back
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.live.hub import Hub, Subscription
+from chainkit_node.storage.held_back import LONGEST_NS, waits
 from chainkit_node.types import Page, Selection
 
 ReadPage = Callable[[Selection, int], Awaitable[Page]]
@@ -37,19 +43,32 @@ class StreamStatus(Enum):
 class _Portion:
     """One selection, and how far it was sent."""
 
-    def __init__(self, selection: Selection) -> None:
+    def __init__(self, selection: Selection, holds_back: bool) -> None:
         self.topics = selection.topics
         self.originator_ids = selection.originator_ids
         self.cursor = dict(selection.cursor)
         self._begun = selection.cursor
+        self._holds_back = holds_back
+        self._held: set[int] = set()
+        """Originators of whom nothing is sent before the database is read again."""
+        self._held_ns = 0
+        self._has_new_commit = False
+        self._commits: dict[bytes, int] = {}
+        """The highest id of the chain that was sent, by topic: a reader keeps it after a reorg."""
 
     def selection(self) -> Selection:
         return Selection(self.topics, self.originator_ids, dict(self.cursor))
 
-    def move_behind(self, rows: Sequence[StoredEnvelope]) -> None:
+    def move_behind(self, page: Page) -> None:
         """Move the cursor behind a page of what is selected."""
-        # In the order of sequence ids: the last of each originator counts.
-        self.cursor |= {row.originator_id: row.sequence_id for row in rows}
+        for row in page.rows:
+            self._move_to(row)
+        self._held, self._held_ns, self._has_new_commit = set(page.held), time.time_ns(), False
+
+    def must_read_again(self) -> bool:
+        """Return whether what is held back may be ready."""
+        is_late = time.time_ns() > self._held_ns + LONGEST_NS
+        return bool(self._held) and (self._has_new_commit or is_late)
 
     def go_back(self, cursor: Mapping[int, int]) -> None:
         """Move the cursor back, and no further than where the selection began."""
@@ -63,7 +82,27 @@ class _Portion:
             return False
         if row.sequence_id <= self.cursor.get(row.originator_id, 0):
             return False
+        if self._holds_back and self._is_held(row):
+            return False
+        self._move_to(row)
+        return True
+
+    def _move_to(self, row: StoredEnvelope) -> None:
         self.cursor[row.originator_id] = row.sequence_id
+        if row.originator_id == BLOCKCHAIN_ORIGINATOR_ID:
+            self._commits[row.topic] = max(row.sequence_id, self._commits.get(row.topic, 0))
+            self._has_new_commit = True
+
+    def _is_held(self, row: StoredEnvelope) -> bool:
+        if row.originator_id in self._held:
+            return True
+        begun = self._begun.get(BLOCKCHAIN_ORIGINATOR_ID, 0)
+        now_ns = time.time_ns()
+        if not waits(row, max(begun, self._commits.get(row.topic, 0)), now_ns):
+            return False
+        if not self._held:
+            self._held_ns, self._has_new_commit = now_ns, False
+        self._held.add(row.originator_id)
         return True
 
 
@@ -82,16 +121,17 @@ class Stream:
     ) -> None:
         """Take the selections, each with its cursor, and how many envelopes a page has at most.
 
-        A stream that ``goes_back`` does so where another one would end after a reorg.
+        A stream that ``goes_back`` does so where another one would end after a reorg, and sends no
+        message before the payload of the chain that it names.
         """
         self._hub = hub
         self._read = read
-        self._portions = [_Portion(each) for each in selections]
+        self._portions = [_Portion(each, goes_back) for each in selections]
         self._selections = selections
         self._page = page
         self._heartbeat = heartbeat_seconds
         self._goes_back = goes_back
-        self._is_going_back = False
+        self._reads_again = False
 
     async def batches(self) -> AsyncIterator[Sequence[StoredEnvelope] | StreamStatus]:
         """Yield envelopes and statuses, without end.
@@ -101,9 +141,9 @@ class Stream:
         subscription = self._hub.subscribe(self._selections)
         try:
             while True:
-                if not self._is_going_back:
+                if not self._reads_again:
                     yield StreamStatus.STARTED
-                self._is_going_back = False
+                self._reads_again = False
                 subscription.catch_up()
                 for portion in self._portions:
                     async for rows in self._stored(portion, subscription):
@@ -127,7 +167,7 @@ class Stream:
                 # The page was read while a reorg came: perhaps before it, perhaps after.
                 continue
             is_last = page.is_last
-            portion.move_behind(page.rows)
+            portion.move_behind(page)
             subscription.sends(page.rows)
             if page.rows:
                 yield page.rows
@@ -139,15 +179,18 @@ class Stream:
             came = await subscription.wait(self._heartbeat)
             if self._went_back(subscription):
                 return
-            if not came:
+            if came:
+                rows = list(self._wanted(subscription.take(self._page)))
+                if subscription.is_behind:
+                    return
+                subscription.sends(rows)
+                if rows:
+                    yield rows
+            else:
                 yield StreamStatus.WAITING
-                continue
-            rows = list(self._wanted(subscription.take(self._page)))
-            if subscription.is_behind:
+            if any(portion.must_read_again() for portion in self._portions):
+                self._reads_again = True
                 return
-            subscription.sends(rows)
-            if rows:
-                yield rows
 
     def _went_back(self, subscription: Subscription) -> bool:
         """Go back where what was sent has changed: the database is to be read again."""
@@ -159,7 +202,7 @@ class Stream:
         for portion in self._portions:
             portion.go_back(back)
         subscription.go_back()
-        self._is_going_back = True
+        self._reads_again = True
         return True
 
     def _wanted(self, rows: Iterable[StoredEnvelope]) -> Iterable[StoredEnvelope]:

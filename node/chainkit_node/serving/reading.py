@@ -37,6 +37,7 @@ class Reader:
     async def query_envelopes(self, data: bytes) -> bytes:
         """Answer a page: envelopes behind the cursor, by originator and sequence id.
 
+        Messages by topics wait for what they name of the chain (ADR 55).
         ``limit`` 0, and more than a page, mean a page; of identity topics, 0 means all, because
         today's clients ask once for the whole history of an inbox.
         """
@@ -46,7 +47,7 @@ class Reader:
         limit = min(request.limit or limits.page, limits.page)
         if request.limit == 0 and _is_of_identities(selection):
             limit = limits.identity_updates
-        page = await self._log.read_page(selection, limit, limits.page_bytes)
+        page = await self._log.read_page(selection, limit, limits.page_bytes, holds_back=True)
         self._metrics.sent("QueryEnvelopes", len(page.rows))
         return written_envelopes(row.envelope for row in page.rows)
 

@@ -83,7 +83,9 @@ class Subscriber:
 
     def _stream(self, selections: Sequence[Selection], *, goes_back: bool = False) -> Stream:
         async def read(selection: Selection, limit: int) -> Page:
-            return await self._log.read_page(selection, limit, self._limits.frame_bytes)
+            return await self._log.read_page(
+                selection, limit, limits.frame_bytes, holds_back=goes_back
+            )
 
         limits = self._limits
         return Stream(

@@ -38,7 +38,9 @@ QUERY = EnvelopesQuery(topics=[TOPIC])
 class Log:
     """A database with one envelope."""
 
-    async def read_page(self, selection: Selection, limit: int, most_bytes: int) -> Page:
+    async def read_page(
+        self, selection: Selection, limit: int, most_bytes: int, *, holds_back: bool = False
+    ) -> Page:
         return Page([ROW][selection.cursor.get(100, 0) :], is_last=True)
 
     async def newest(self, topics: Sequence[bytes], most_bytes: int) -> dict[bytes, StoredEnvelope]:

@@ -31,13 +31,14 @@ from localnet.commands import Settings
 from localnet.native_client import NativeClient
 from localnet.network import Network, start_gateway, start_node
 from support import mls, publishes
+from support.chains.chain import Deployment
 from support.chains.followed_records import INDEXED_MESSAGE, INDEXED_UPDATE
 from support.chains.mined import GAS_LIMIT, MinedChain
 from support.chains.other_chain import OtherChain, commit, compiled_codes
 from support.network.api import Api, cursor_in
+from support.network.people import People, new_person, texts
 
-from .conftest import PASSWORD, deployed, new_person
-from .test_messenger import People, texts
+from .conftest import PASSWORD, deployed
 
 SECONDS = 60
 
@@ -52,13 +53,15 @@ class Public:
 
 
 @pytest.fixture(scope="module")
-def public(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Public]:
+def public(
+    local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Public]:
     folder = tmp_path_factory.mktemp("public")
     with (
         Anvil("--gas-limit", str(10 * GAS_LIMIT), caps_gas=False) as anvil,
         ExitStack() as stack,
     ):
-        own = deployed(anvil, folder)
+        own = deployed(anvil, local_deployment, folder)
         chain = public_contracts(anvil, own.record_path, folder)
         settings = replace(own, record_path=chain.record_path)
         write_keystore(owner := folder / "owner.keystore", PASSWORD, COUNCIL)

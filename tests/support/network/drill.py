@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, cycle, islice
@@ -23,7 +23,7 @@ from localnet.network import GATEWAY_ACCOUNT, start_gateway
 from scripts._mining import mining_stopped
 from scripts.reorg import newest, reorganise
 from support.chains.chain import Deployment
-from support.network.node_sdk import NodeSdkClient
+from support.network.node_sdk import NodeSdkClient, NodeSdkFailed
 from support.network.real_nodes import PASSWORD, RealNetwork, becomes, real_network, until
 
 T = TypeVar("T")
@@ -105,7 +105,16 @@ class Drill:
     def group(self, members: Sequence[NodeSdkClient]) -> Group:
         """Make a group of people; a member's first text is behind a commit for its own new keys."""
         creator, *others = members
-        group_id = creator.create_group([each.account for each in others])
+        made: list[bytes] = []
+
+        def is_made() -> bool:
+            # The creator's node may lack key packages that other nodes have taken.
+            with suppress(NodeSdkFailed):
+                made.append(creator.create_group([each.account for each in others]))
+            return bool(made)
+
+        until(is_made)
+        [group_id] = made
         for each in others:
             until(lambda each=each: group_id in each.join())
         for place, each in enumerate(members):

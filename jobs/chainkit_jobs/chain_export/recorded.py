@@ -1,4 +1,4 @@
-"""What a chain export takes from a deployment record, of our own contracts or of others."""
+"""The part of a deployment record that a chain export needs: of our own contracts, or of others."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ class SequenceCheck:
     def __init__(self, name: str, payload_logs: PayloadLogs, before: Mapping[int, int]) -> None:
         """Begin after ``before``: counter by originator id, in the parent of the first block.
 
-        ``name`` is the endpoint's, for error messages. Of an originator without a counter, the
-        first payload may have any sequence id.
+        ``name`` is the endpoint's, for error messages. The first payload of an originator without
+        a counter may have any sequence id.
         """
         self._name = name
         self._payload_logs = payload_logs

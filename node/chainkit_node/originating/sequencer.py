@@ -32,7 +32,8 @@ from chainkit.protocol.originated_envelope import (
     unsigned_originated,
 )
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
-from chainkit.service.refusals import NotReady, database_away
+from chainkit.service.database_away import database_away
+from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_last

@@ -22,8 +22,9 @@ from chainkit.errors import ChainkitError, ConfigurationError, StoreError
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.service.allowance import address_of
+from chainkit.service.database_away import database_away
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.service.refusals import STATUS_KEY, PassedOn, Refusal, database_away
+from chainkit.service.refusals import STATUS_KEY, PassedOn, Refusal
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Final
 
 import grpc
 
 from chainkit.errors import ChainkitError
-from chainkit.service.log_lines import LogEvent, log_event
 
 MOST_PASSED_ON: Final = 2048
 """Characters of another service's words, and bytes of its details, that are passed on: gRPC
@@ -80,17 +78,6 @@ class NotReady(Refusal):
     """The node cannot answer now."""
 
     code = grpc.StatusCode.UNAVAILABLE
-
-
-def database_away(subject: str, expected: str, error: ChainkitError) -> NotReady:
-    """Return the refusal of what a database does not do now, and log the error.
-
-    The error names the database's address and role, which concern no stranger.
-    """
-    log_event(LogEvent("database_failed", f"{subject}: {error}", level=logging.WARNING))
-    refusal = NotReady(subject, expected, "none now; the node's log has more")
-    refusal.__cause__ = error
-    return refusal
 
 
 class Unfinished(Refusal):

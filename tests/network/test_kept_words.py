@@ -18,6 +18,8 @@ import pytest
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import read_deployment_record
+from chainkit.contracts.followed import read_followed_deployment
+from chainkit.contracts.posting import posting_calldata
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.payer_envelope import sign_payer_envelope
 from chainkit.protocol.proto.envelopes_pb2 import (
@@ -26,6 +28,8 @@ from chainkit.protocol.proto.envelopes_pb2 import (
     PayerEnvelope,
     UnsignedOriginatorEnvelope,
 )
+from chainkit.text.hexadecimal import hex0x
+from chainkit.types import TopicKind
 from chainkit_client.cli.pages import message_line
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message
@@ -34,12 +38,15 @@ from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
 from chainkit_client.storage.schema import MessageKind, PayloadStatus
 from chainkit_client.topics.following import PATIENCE_SECONDS
+from localnet.accounts import development_account
+from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.network import Network, publish_welcome
 from support import publishes
 from support.network.api import Api
 from support.network.originator import SECOND_NS
 from support.network.people import People, texts
+from support.network.real_nodes import until
 
 SECONDS = 120
 OTHERS = 20
@@ -112,6 +119,43 @@ def stranger_says(network: Network, group_id: bytes, sequence_id: int) -> None:
     message = publishes.group_message(identifier=group_id, seen=seen)
     with closing(Api(network.node_url)) as api:
         api.publish(sign_payer_envelope(message, network.node_id, publishes.PAYER))
+
+
+def stranger_posts(
+    chain: Anvil, settings: Settings, network: Network, group_id: bytes, message: bytes
+) -> None:
+    """Post bytes on a group's topic on the chain, which no gateway takes; the node serves them."""
+    deployment = read_followed_deployment(settings.record_path)
+    contract = next(one for one in deployment.contracts if one.kind is TopicKind.GROUP_MESSAGE)
+    payload = publishes.group_message(message, identifier=group_id)
+    call = {
+        "from": development_account(7).address,
+        "to": hex0x(contract.address),
+        "data": hex0x(posting_calldata(contract, group_id, payload)),
+    }
+    chain.request("eth_sendTransaction", call)
+    topic = TopicKind.GROUP_MESSAGE.topic(group_id)
+    with closing(Api(network.node_url)) as api:
+        until(lambda: any(message in each for each in api.query(topics=[topic])))
+
+
+def test_client__stranger_posts_what_is_no_mls_on_the_chain__people_talk_on(
+    company: Company, chain: Anvil, settings: Settings, network: Network
+) -> None:
+    async def play(group_id: bytes) -> None:
+        await asyncio.to_thread(stranger_posts, chain, settings, network, group_id, b"no MLS")
+        company.ann.send(group_id, "still here")
+        await company.ann.settle()
+        await company.ben.sync()
+        company.ben.send(group_id, "so am I")
+        await company.ben.settle()
+        await company.ann.sync()
+
+        for each in (company.ann, company.ben):
+            assert texts(each, group_id) == ["still here", "so am I"]
+            assert each.breaches() == []
+
+    company.play(play)
 
 
 def test_client__strangers_name_old_ids_of_another_topic__accuses_nobody(

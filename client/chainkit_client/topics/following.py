@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from chainkit.misbehavior.evidence import MOST_ENVELOPES
@@ -28,7 +29,12 @@ from chainkit.misbehavior.judging import may_have_expired
 from chainkit.misbehavior.topic_evidence import TopicEvidence
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.topic_heads import Entry
-from chainkit.types import NANOSECONDS_PER_SECOND, Cursor, Place
+from chainkit.types import (
+    BLOCKCHAIN_ORIGINATOR_ID,
+    NANOSECONDS_PER_SECOND,
+    Cursor,
+    Place,
+)
 from chainkit_client.breach import Breach
 from chainkit_client.ordering.causal import Policy, causally_ordered
 from chainkit_client.ordering.ranges import RangeRequest, range_requests
@@ -105,14 +111,28 @@ class Topic:
         """Places that are applied, void, or of another topic: no envelope waits for these."""
         self._given_up: set[Place] = set()
         self._applied: dict[int, int] = {}
+        self._void_of_chain: set[int] = set()
+        """Ids of the chain's void payloads."""
         self._payloads: set[bytes] = set()
         self.read_again: Mapping[int, int] = {}
         """The first id to ask for again, although later ids are held, by originator."""
 
     @property
     def last_seen(self) -> Cursor:
-        """The highest applied id of each originator, which new payloads carry as their cursor."""
-        return Cursor(dict(self._applied))
+        """The highest applied id of each originator, which new payloads carry as their cursor.
+
+        A void payload of the chain counts, too, once nothing before it is waited for: nodes ask
+        each message for the latest payload of the chain, and anybody may post a void one.
+        """
+        applied = self._applied.get(BLOCKCHAIN_ORIGINATOR_ID, 0)
+        awaited = {*self._waiting, *self._missing, *self._named}
+        before = min(
+            (one for each, one in awaited if each == BLOCKCHAIN_ORIGINATOR_ID), default=inf
+        )
+        seen = max((one for one in self._void_of_chain if one < before), default=0)
+        if seen <= applied:
+            return Cursor(dict(self._applied))
+        return Cursor({**self._applied, BLOCKCHAIN_ORIGINATOR_ID: seen})
 
     @property
     def cursor(self) -> Cursor:
@@ -128,7 +148,7 @@ class Topic:
 
     def requests(self) -> list[RangeRequest]:
         """Return the ranges to ask for; ask the originator of each range first."""
-        return range_requests({*self._missing, *self._named}, self.last_seen)
+        return range_requests({*self._missing, *self._named}, Cursor(dict(self._applied)))
 
     def missing(self) -> list[Place]:
         """Return the places that envelopes wait for, those first that the fewest nodes denied."""
@@ -176,6 +196,8 @@ class Topic:
             self._logs.log(place[0]).hold(void.held)
             self._known.add(place)
             self._stop_asking(place)
+            if place[0] == BLOCKCHAIN_ORIGINATOR_ID:
+                self._void_of_chain.add(place[1])
         return followed
 
     def take_head(self, data: bytes, node_id: int, keys: Keys) -> Followed:

@@ -186,6 +186,22 @@ def test_take__dependency_is_void__is_not_waited_for() -> None:
     )
 
 
+@pytest.mark.conforms("C11")
+def test_last_seen__void_payload_of_the_chain__counts_once_nothing_before_is_awaited() -> None:
+    topic = Topic(TOPIC)
+    take(topic, of_chain(4, client=publishes.commit()))
+    void = of_chain(9, client=publishes.group_message(b"no MLS"))
+
+    # The message names a commit that nobody has served yet.
+    take(topic, void, sent(NODE, 1, {0: 6}))
+    assert dict(topic.last_seen.sequence_ids) == {0: 4}
+
+    take(topic, of_chain(6, client=publishes.commit()))
+    assert dict(topic.last_seen.sequence_ids) == {0: 9, 100: 1}
+    assert take(topic, sent(PEER, 1, {0: 9})).applied
+    assert dict(topic.last_seen.sequence_ids) == {0: 9, 100: 1, 200: 1}
+
+
 @pytest.mark.conforms("C12")
 def test_take__the_same_payload_by_two_originators__is_shown_once() -> None:
     topic = Topic(TOPIC)

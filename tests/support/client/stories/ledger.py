@@ -101,6 +101,7 @@ class SeenChain:
     """As ``network.chain.Chain``: what an endpoint that lags answers."""
 
     originator_ids = frozenset({0})
+    sparse_ids: frozenset[int] = frozenset()
 
     def __init__(self, ledger: Ledger, nodes: Sequence[Node]) -> None:
         self.ledger = ledger

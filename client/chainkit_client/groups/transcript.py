@@ -214,9 +214,10 @@ def _read(connection: Connection, seal: Seal, condition: ColumnElement[bool]) ->
     return sorted(found, key=_order)
 
 
-def _order(message: Message) -> tuple[bool, int, int, bytes]:
+def _order(message: Message) -> tuple[bool, int, int, int, bytes]:
     waits = message.delivery is DeliveryStatus.UNPUBLISHED
-    return waits, message.time_ns, message.sent_at_ns, message.id
+    # Of one moment, what an earlier epoch brought comes first.
+    return waits, message.time_ns, message.epoch or 0, message.sent_at_ns, message.id
 
 
 def _message(row: Any, seal: Seal) -> Message:

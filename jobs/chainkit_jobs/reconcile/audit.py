@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from pyspark import SparkContext
-from pyspark.sql import SparkSession
 
 from chainkit.errors import MalformedLog
 from chainkit.exports import Manifest
@@ -92,12 +91,13 @@ def run_audit(
     """
     scope = read_scope(context, inputs, trusted_hash, options)
     if scope.is_listed:
-        return _compare_listed(session_in(context), scope)
+        return _compare_listed(context, scope)
     with results_folder(context, options.work) as work:
         return _compare(context, scope, work)
 
 
-def _compare_listed(spark: SparkSession, scope: AuditScope) -> Audit:
+def _compare_listed(context: SparkContext, scope: AuditScope) -> Audit:
+    spark = session_in(context)
     try:
         whole = compare_whole(spark, scope)
     except SPARK_ERRORS:
@@ -106,7 +106,7 @@ def _compare_listed(spark: SparkSession, scope: AuditScope) -> Audit:
             raise
         scope = scope.without(unreadable)
         whole = compare_whole(spark, scope)
-    answers = _answers(spark, scope)
+    answers = _answers(context, scope)
     return Audit(
         scope=scope,
         payloads=Payloads(
@@ -142,7 +142,7 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
     _bounds(scope.chain.manifest, payloads).check(f"export {scope.chain.directory}", fields)
     scope, judged = _judged(context, scope, screening)
     tables = _node_tables(context, scope, found, judged)
-    answers = _answers(session_in(context), scope)
+    answers = _answers(context, scope)
     findings = judged.findings + tables.findings + answers.findings
     findings += _about_chain(context, scope, found, payloads)
     return Audit(
@@ -181,12 +181,12 @@ def _node_tables(
     return node_table_findings(session_in(context), scope, quarantined, judged.findings, misplaced)
 
 
-def _answers(spark: SparkSession, scope: AuditScope) -> ComparedAnswers:
+def _answers(context: SparkContext, scope: AuditScope) -> ComparedAnswers:
     asked_again = [node for node in scope.compared if node.others]
     if not asked_again:
         return ComparedAnswers([], ())
     keys = scope.signing_keys if scope.options.with_signatures else {}
-    return compare_answers(spark, asked_again, keys)
+    return compare_answers(session_in(context), asked_again, keys)
 
 
 def _about_chain(

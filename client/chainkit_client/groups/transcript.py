@@ -216,7 +216,7 @@ def _read(connection: Connection, seal: Seal, condition: ColumnElement[bool]) ->
 
 def _order(message: Message) -> tuple[bool, int, int, int, bytes]:
     waits = message.delivery is DeliveryStatus.UNPUBLISHED
-    # Of one moment, what an earlier epoch brought comes first.
+    # Rows with equal times stand in the order of their epochs.
     return waits, message.time_ns, message.epoch or 0, message.sent_at_ns, message.id
 
 

@@ -71,6 +71,14 @@ class Company:
         self.ben.accept(group_id)
         return group_id
 
+    async def answer(self, group_id: bytes, words: str) -> None:
+        """Bring what ann has sent to ben, and ben's answer to ann."""
+        await self.ann.settle()
+        await self.ben.sync()
+        self.ben.send(group_id, words)
+        await self.ben.settle()
+        await self.ann.sync()
+
     def play(self, play: Callable[[bytes], Awaitable[None]]) -> None:
         """Play in a new group, on the clients' event loop."""
 
@@ -145,11 +153,7 @@ def test_client__stranger_posts_what_is_no_mls_on_the_chain__people_talk_on(
     async def play(group_id: bytes) -> None:
         await asyncio.to_thread(stranger_posts, chain, settings, network, group_id, b"no MLS")
         company.ann.send(group_id, "still here")
-        await company.ann.settle()
-        await company.ben.sync()
-        company.ben.send(group_id, "so am I")
-        await company.ben.settle()
-        await company.ann.sync()
+        await company.answer(group_id, "so am I")
 
         for each in (company.ann, company.ben):
             assert texts(each, group_id) == ["still here", "so am I"]
@@ -203,11 +207,7 @@ def test_client__messages_dated_2100__hide_no_later_message_and_are_marked(
 ) -> None:
     async def play(group_id: bytes) -> None:
         company.ann._opened.send(group_id, b"from 2100", IN_2100_NS)
-        await company.ann.settle()
-        await company.ben.sync()
-        company.ben.send(group_id, "later")
-        await company.ben.settle()
-        await company.ann.sync()
+        await company.answer(group_id, "later")
 
         for each in (company.ann, company.ben):
             assert texts(each, group_id) == ["from 2100", "later"]

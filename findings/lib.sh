@@ -131,3 +131,51 @@ def start_envoy(upstream, route, http_filters=()):
     return subprocess.Popen(["envoy", "--config-yaml", json.dumps(config), *flags]), port
 E
 }
+
+# ticks_server: server.py in this folder, whose stream says something twice a second, without end.
+ticks_server() {
+  cat >server.py <<'E'
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import grpc
+
+
+def ticks(request, context):
+    while context.is_active():
+        yield b"tick"
+        time.sleep(0.5)
+
+
+class Ticks(grpc.GenericRpcHandler):
+    def service(self, details):
+        return grpc.unary_stream_rpc_method_handler(ticks)
+
+
+server = grpc.server(ThreadPoolExecutor(8), handlers=[Ticks()])
+print(server.add_insecure_port("127.0.0.1:0"), flush=True)
+server.start()
+server.wait_for_termination()
+E
+}
+
+# safe_module: deployed.mjs in this folder, a Safe of one owner on anvil, and an account that is no owner.
+safe_module() {
+  cat >deployed.mjs <<'E'
+import { readFileSync } from "node:fs";
+import { Contract, ContractFactory, JsonRpcProvider, ZeroAddress } from "ethers";
+
+const provider = new JsonRpcProvider(process.env.ANVIL, 31337, { cacheTimeout: -1, pollingInterval: 100 });
+export const owner = await provider.getSigner(0);
+export const sender = await provider.getSigner(1);
+const artifacts = "node_modules/@safe-global/safe-contracts/build/artifacts/contracts";
+const deploy = async (path, ...values) => {
+  const { abi, bytecode } = JSON.parse(readFileSync(`${artifacts}/${path}`));
+  return (await new ContractFactory(abi, bytecode, owner).deploy(...values)).waitForDeployment();
+};
+const singleton = await deploy("Safe.sol/Safe.json");
+const proxy = await deploy("proxies/SafeProxy.sol/SafeProxy.json", await singleton.getAddress());
+export const safe = new Contract(await proxy.getAddress(), singleton.interface, owner);
+await (await safe.setup([owner.address], 1, ZeroAddress, "0x", ZeroAddress, ZeroAddress, 0, ZeroAddress)).wait();
+E
+}

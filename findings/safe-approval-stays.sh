@@ -7,23 +7,12 @@
 . "$(dirname "$0")/lib.sh"
 npm_packages @safe-global/safe-contracts@1.4.1 ethers@6.17.0 @foundry-rs/anvil@1.7.1
 start_anvil
+safe_module
 
 cat >safe.mjs <<'E'
-import { readFileSync } from "node:fs";
-import { Contract, ContractFactory, JsonRpcProvider, ZeroAddress, zeroPadValue } from "ethers";
+import { ZeroAddress, zeroPadValue } from "ethers";
+import { owner, safe, sender } from "./deployed.mjs";
 
-const provider = new JsonRpcProvider(process.env.ANVIL, 31337, { cacheTimeout: -1, pollingInterval: 100 });
-const owner = await provider.getSigner(0);
-const sender = await provider.getSigner(1);
-const artifacts = "node_modules/@safe-global/safe-contracts/build/artifacts/contracts";
-const deploy = async (path, ...values) => {
-  const { abi, bytecode } = JSON.parse(readFileSync(`${artifacts}/${path}`));
-  return (await new ContractFactory(abi, bytecode, owner).deploy(...values)).waitForDeployment();
-};
-const singleton = await deploy("Safe.sol/Safe.json");
-const proxy = await deploy("proxies/SafeProxy.sol/SafeProxy.json", await singleton.getAddress());
-const safe = new Contract(await proxy.getAddress(), singleton.interface, owner);
-await (await safe.setup([owner.address], 1, ZeroAddress, "0x", ZeroAddress, ZeroAddress, 0, ZeroAddress)).wait();
 const call = [sender.address, 0, "0x", 0, 0, 0, 0, ZeroAddress, ZeroAddress];
 const hash = await safe.getTransactionHash(...call, 0);
 await (await safe.approveHash(hash)).wait();

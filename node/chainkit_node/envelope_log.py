@@ -28,7 +28,7 @@ from chainkit_indexer.storage.envelopes import (
     read_newest,
 )
 from chainkit_indexer.storage.store import Store
-from chainkit_node.storage.held_back import without_held_back
+from chainkit_node.storage.held_back import without_held_back, without_overtaking
 from chainkit_node.storage.inboxes import (
     Identifier,
     find_inboxes,
@@ -104,7 +104,9 @@ class EnvelopeLog:
                 cursor |= dict.fromkeys(waiting, _BEHIND_ALL)
                 held.update(waiting)
             found += [row for row in rows if _is_valid(row, judged, refused)]
-        return replace(_cut(found, limit, most_bytes), held=frozenset(held))
+        ready = without_overtaking(found, selection.cursor) if holds_back else found
+        page = replace(_cut(ready, limit, most_bytes), held=frozenset(held))
+        return page if len(ready) == len(found) else replace(page, is_last=False)
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Begin a transaction in which several queries see the same state."""

@@ -36,13 +36,14 @@ def until(is_so: Callable[[], bool]) -> None:
 
 @dataclass(frozen=True)
 class Talk:
-    """Two people in a group, each with an open stream, and a third one who is away."""
+    """Two people in a group, each with an open stream, and two who are away."""
 
     chain: LocalChain
     node: Api
     ann: NodeSdkClient
     ben: NodeSdkClient
     cleo: NodeSdkClient
+    dan: NodeSdkClient
     group_id: bytes
 
     def shown(self) -> tuple[list[str], ...]:
@@ -128,13 +129,15 @@ def talk(
         closing(NodeSdkClient.register(network.gateway_url, folder / "ann", new_person())) as ann,
         closing(NodeSdkClient.register(network.gateway_url, folder / "ben", new_person())) as ben,
         closing(NodeSdkClient.register(network.gateway_url, folder / "cleo", new_person())) as cleo,
+        closing(NodeSdkClient.register(network.gateway_url, folder / "dan", new_person())) as dan,
         closing(Api(network.node_url)) as node,
     ):
-        group_id = ann.create_group([ben.account, cleo.account])
-        until(lambda: group_id in ben.join() and group_id in cleo.join())
+        others = (ben, cleo, dan)
+        group_id = ann.create_group([each.account for each in others])
+        until(lambda: all(group_id in each.join() for each in others))
         ann.stream()
         ben.stream()
-        yield Talk(local, node, ann, ben, cleo, group_id)
+        yield Talk(local, node, ann, *others, group_id)
 
 
 @pytest.mark.parametrize("now", ["later", "earlier", "dropped and sent again"])
@@ -186,6 +189,34 @@ def test_list__commit_that_a_text_names_is_away_after_a_reorg__has_both_once_it_
     until(lambda: "it names the commit" in talk.cleo.list(talk.group_id))
     assert renamed("away") in talk.cleo.list(talk.group_id)
     assert sorted(talk.cleo.list(talk.group_id)) == sorted(talk.ann.list(talk.group_id))
+
+
+def test_list__reorg_dates_a_commit_behind_texts_that_name_it_and_not__loses_none(
+    talk: Talk,
+) -> None:
+    talk.says("before it is dated later")
+    # A member's first text is behind a commit for new keys of its own.
+    talk.cleo.send(talk.group_id, "cleo is here")
+    talk.says("all have read who is here")
+    for each in (talk.cleo, talk.dan):
+        each.list(talk.group_id)
+    rename = talk.renames("later dated")
+    talk.says("it names the commit")
+    talk.cleo.send(talk.group_id, "it does not name the commit")
+    served = talk.commits()
+
+    talk.chain.pause_mining()
+    talk.chain.reorg(len(talk.heights_from(talk.height_of(rename))))
+    until(lambda: talk.commits() != served)
+    talk.begin_second()
+    talk.chain.resume_mining()
+    talk.chain.mine()
+    until(lambda: talk.commits() == served)
+
+    # Today's clients order a page by time, and drop what lies below what they have read.
+    wanted = {renamed("later dated"), "it names the commit", "it does not name the commit"}
+    until(lambda: wanted <= set(talk.dan.list(talk.group_id)))
+    assert sorted(talk.dan.list(talk.group_id)) == sorted(talk.ann.list(talk.group_id))
 
 
 def test_list__reorg_dates_a_commit_before_one_that_was_read__has_each_once_and_the_last_name(

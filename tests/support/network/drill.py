@@ -60,8 +60,8 @@ class Group:
     members: Sequence[NodeSdkClient]
 
     def lists(self) -> list[list[str]]:
-        """Return what each member lists after a sync."""
-        return together([partial(each.list, self.group_id) for each in self.members])
+        """Return what each member lists once a sync brings nothing new."""
+        return together([partial(_whole_list, each, self.group_id) for each in self.members])
 
     def names(self) -> set[str]:
         """Return the names that the members see after a sync."""
@@ -76,6 +76,14 @@ class Group:
         """Return what a member's stream has shown once all wanted are there, or time is up."""
         becomes(lambda: set(reader.streamed(self.group_id)) >= set(wanted), seconds)
         return reader.streamed(self.group_id)
+
+
+def _whole_list(member: NodeSdkClient, group_id: bytes) -> list[str]:
+    """List until nothing is new: a sync reads one page of at most 100."""
+    shown = member.list(group_id)
+    while (more := member.list(group_id)) != shown:
+        shown = more
+    return shown
 
 
 @dataclass(frozen=True)

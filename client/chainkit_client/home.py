@@ -23,6 +23,7 @@ from chainkit.documents.fields import read_json
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.gateway import Gateway
+from chainkit.protocol.retention import LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_DAYS
 from chainkit.terminal.connection import open_recorded_chain
 from chainkit.text.node_url import grpc_target
 from chainkit_client.messenger import Messenger
@@ -33,6 +34,7 @@ from chainkit_client.storage.store import Store
 _DATABASE: Final = "client.db"
 _SETTINGS: Final = "settings.json"
 _WALLET: Final = "wallet.keystore"
+_RETENTION: Final = "retention_days"
 _MOST_BYTES: Final = 1 << 16
 
 
@@ -48,10 +50,16 @@ class Settings:
     """Absolute path of the deployment record."""
     address: str
     """The wallet's address, in lower case."""
+    retention_days: int | None = None
+    """For how many days nodes keep the texts; None for the gateway's policy."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigurationError where the gateway's URL cannot be used."""
+        """Raise ConfigurationError where gateway's URL or days cannot be used."""
         grpc_target("gateway", self.gateway)
+        days = self.retention_days
+        if days is not None and not LEAST_RETENTION_DAYS <= days <= MAXIMUM_RETENTION_DAYS:
+            expected = f"{LEAST_RETENTION_DAYS} to {MAXIMUM_RETENTION_DAYS} days"
+            raise ConfigurationError("retention", expected, days)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +105,11 @@ class HomeFolder:
             got = sorted(content) if isinstance(content, dict) else type(content).__name__
             raise ConfigurationError(subject, f"an object with {', '.join(names)}", got)
         for name, value in content.items():
-            if not isinstance(value, str):
+            if name == _RETENTION:
+                if value is not None and type(value) is not int:
+                    expected, got = "a number of days, or null", type(value).__name__
+                    raise ConfigurationError(f"{subject}: {name}", expected, got)
+            elif not isinstance(value, str):
                 raise ConfigurationError(f"{subject}: {name}", "a text", type(value).__name__)
         return Settings(**content)
 
@@ -141,7 +153,8 @@ async def opened(
     try:
         with NodeEngine() as engine:
             gateway = Gateway(settings.gateway)
-            async with Messenger(store, engine, chain, gateway) as messenger:
+            days = settings.retention_days
+            async with Messenger(store, engine, chain, gateway, days) as messenger:
                 yield Client(messenger, store, chain, gateway)
     finally:
         store.close()

@@ -79,14 +79,28 @@ class NotSettled(ChainkitError):
 class Messenger:
     """One installation, used on one event loop."""
 
-    def __init__(self, store: Store, engine: MlsEngine, chain: Chain, gateway: Gateway) -> None:
-        """Take the client's database, an MLS engine, the chain and a gateway."""
+    def __init__(
+        self,
+        store: Store,
+        engine: MlsEngine,
+        chain: Chain,
+        gateway: Gateway,
+        retention_days: int | None = None,
+    ) -> None:
+        """Take the client's database, an MLS engine, the chain and a gateway.
+
+        ``retention_days`` is for how long nodes keep the texts, within the gateway's bounds; None
+        for the gateway's policy.
+        """
         self._store = store
         self._engine = engine
         self._session = NetworkSession(chain, gateway, store)
         self._syncs: dict[bytes, GroupSync] = {}
         self._network = GroupNetwork(
-            self._session, engine, lambda group_id: self._sync_of(group_id).topic
+            self._session,
+            engine,
+            lambda group_id: self._sync_of(group_id).topic,
+            retention_days,
         )
         self._welcomes: Topic | None = None
         self._untaken: list[WelcomePayload] = []

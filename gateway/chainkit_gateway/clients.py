@@ -59,6 +59,11 @@ class Tokens:
             raise ConfigurationError(subject, "at least one token", "none")
         return cls(names)
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all clients."""
+        return frozenset(self._names.values())
+
     def client(self, caller: Caller) -> str:
         """Return the name of the token that a caller has. Raises Unauthenticated."""
         given = caller.authorization or ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -20,6 +21,7 @@ from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.service.grpc_server import Caller
 from chainkit.service.refusals import InvalidRequest
 from chainkit_gateway.clients import Clients
+from chainkit_gateway.retention import RetentionPolicy
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import NodeList, Publication, Published, Publishes
 
@@ -36,11 +38,18 @@ _USED_SHARE: Final = 0.9
 class PayerHandlers:
     """Answers known clients, within the clients' limits."""
 
-    def __init__(self, nodes: NodeList, publisher: Publishes, clients: Clients) -> None:
-        """Take the nodes that GetNodes answers, the publisher, and the clients' limits."""
+    def __init__(
+        self,
+        nodes: NodeList,
+        publisher: Publishes,
+        clients: Clients,
+        retention: RetentionPolicy,
+    ) -> None:
+        """Take the nodes that GetNodes answers, the publisher, clients' limits and retention."""
         self._nodes = nodes
         self._publisher = publisher
         self._clients = clients
+        self._retention = retention
 
     async def get_nodes(self, data: bytes, caller: Caller) -> bytes:
         """Answer with the nodes' URLs by node id."""
@@ -59,11 +68,19 @@ class PayerHandlers:
             raise InvalidRequest("envelopes", f"at most {MOST_ENVELOPES}", count)
         # An empty request costs as much as one envelope.
         self._clients.take(client, max(1, count), len(data))
-        publications = [_routed(each, client) for each in request.envelopes]
+        wish = request.retention_days if request.HasField("retention_days") else None
+        publications = [self._kept(_routed(each, client), wish) for each in request.envelopes]
         seconds = CLIENT_SECONDS if caller.seconds is None else caller.seconds
         deadline = asyncio.get_running_loop().time() + _USED_SHARE * seconds
         answers = await self._in_order(publications, deadline)
         return Envelopes(envelopes=[each.envelope for each in answers]).SerializeToString()
+
+    def _kept(self, publication: Publication, wish: int | None) -> Publication:
+        """Return a publication with its days; the chain keeps its payloads for ever."""
+        if publication.is_for_chain:
+            return publication
+        days = self._retention.days(publication.client, publication.kind, wish)
+        return replace(publication, retention_days=days)
 
     async def _in_order(
         self, publications: Sequence[Publication], deadline: float

@@ -205,7 +205,9 @@ class Publisher:
         begin, node_id = self._payer.journal.begin_at_node, node.node_id
         behind = self._newest.get(node_id, 0)
         await asyncio.to_thread(begin, publication, time.time_ns(), node_id, behind)
-        envelope = sign_payer_envelope(publication.client_envelope, node_id, self._payer.key)
+        envelope = sign_payer_envelope(
+            publication.client_envelope, node_id, self._payer.key, publication.retention_days
+        )
         answer = await node.publish(envelope, NODE_SECONDS)
         if not _is_of(answer, node_id, publication):
             raise NodeLost(f"node {node_id}", "the envelope of what it was sent", "another")

@@ -23,6 +23,7 @@ from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
 from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer, Publisher
 from chainkit_gateway.registry import RegistryWatch
+from chainkit_gateway.retention import RetentionPolicy
 
 _GRACE_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 2.0
@@ -37,6 +38,7 @@ class Gateway:
     nodes: Nodes
     account: PayerAccount
     clients: Clients
+    retention: RetentionPolicy
     registry: RegistryWatch | None
     """None where the command line gives the nodes."""
     registry_seconds: float
@@ -61,6 +63,7 @@ async def serve(gateway: Gateway) -> None:
         gateway.nodes,
         CountedPublisher(Publisher(gateway.payer), gateway.monitor),
         gateway.clients,
+        gateway.retention,
     )
     methods = {
         "GetNodes": handlers.get_nodes,

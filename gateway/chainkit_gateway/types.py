@@ -25,6 +25,8 @@ class Publication:
     """Commits, proposals and identity updates need the total order (XIP-49 §2)."""
     client: str
     """The sending client: its token's name, else its address."""
+    retention_days: int | None = None
+    """Days that the payer asks the originator to keep it; None where the chain keeps it."""
 
     @property
     def topic(self) -> bytes:

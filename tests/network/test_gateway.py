@@ -15,6 +15,7 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
+from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
@@ -184,13 +185,26 @@ def test_run__journal_of_a_newer_chainkit__is_refused_and_stays_as_it_was(
     assert path.read_bytes() == before
 
 
-@pytest.mark.conforms("N1")
-def test_publish__tokens_are_kept__refuses_strangers(
+def days_kept(api: Api, days: int | None) -> float:
+    """Let the shop publish a welcome; return for how many days the node keeps it."""
+    request = PublishClientEnvelopesRequest(envelopes=[new_welcome()[0]], retention_days=days)
+    publish = api.channel.unary_unary(f"/{PAYER}/PublishClientEnvelopes")
+    metadata = [("authorization", "Bearer a-token-of-the-shop")]
+    answer = publish(request.SerializeToString(), timeout=SECONDS, metadata=metadata)
+    [envelope] = Envelopes.FromString(answer).envelopes
+    stored = parse_originated(envelope).envelope
+    assert stored.expiry_unixtime is not None
+    return (stored.expiry_unixtime - stored.originator_ns // 10**9) / 86_400
+
+
+@pytest.mark.conforms("N1", "T1", "T3", "T4")
+def test_publish__tokens_and_terms_are_kept__refuses_strangers_and_other_days(
     settings: Settings, network: Network, tmp_path: Path
 ) -> None:
-    tokens = tmp_path / "tokens"
+    tokens, terms = tmp_path / "tokens", tmp_path / "retention.json"
     tokens.write_text("shop a-token-of-the-shop\n")
-    options = ("--tokens", str(tokens), "--listen", "127.0.0.1:0")
+    terms.write_text('{"clients": {"shop": {"welcome": {"days": 10, "least": 2, "most": 20}}}}')
+    options = ("--tokens", str(tokens), "--retention", str(terms), "--listen", "127.0.0.1:0")
     gateway = OwnGateway(settings, tmp_path, (network.node_id, network.node_url), *options)
     try:
         api = gateway.start()
@@ -198,12 +212,12 @@ def test_publish__tokens_are_kept__refuses_strangers(
         with pytest.raises(grpc.RpcError) as caught:
             api.publish_for_clients(envelope)
         assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED  # type: ignore[attr-defined]
-        method = f"/{PAYER}/PublishClientEnvelopes"
-        request = PublishClientEnvelopesRequest(envelopes=[envelope]).SerializeToString()
-        metadata = [("authorization", "Bearer a-token-of-the-shop")]
-        answer = api.channel.unary_unary(method)(request, timeout=SECONDS, metadata=metadata)
-        assert len(Envelopes.FromString(answer).envelopes) == 1
+        assert [days_kept(api, days) for days in (None, 2, 20)] == [10, 2, 20]
+        for days in (0, 1, 21):
+            with pytest.raises(grpc.RpcError) as caught:
+                days_kept(api, days)
+            assert "expected 2 to 20 for a welcome" in caught.value.details()  # type: ignore[attr-defined]
         counts = gateway.metrics()
-        assert 'publications_total{destination="node",outcome="published"} 1.0' in counts
+        assert 'publications_total{destination="node",outcome="published"} 3.0' in counts
     finally:
         gateway.stop()

@@ -10,6 +10,7 @@ import click
 from eth_account import Account
 
 from chainkit.errors import ConfigurationError
+from chainkit.protocol.retention import LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_DAYS
 from chainkit.signatures import SigningKey, address_of
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.facts import echo_fact
@@ -56,6 +57,13 @@ _REGISTER_SECONDS: Final = 120.0
     metavar="N",
     help="Which of the wallet's inboxes.",
 )
+@click.option(
+    "--retention-days",
+    type=click.IntRange(LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_DAYS),
+    metavar="DAYS",
+    help="For how long nodes keep your texts, within the gateway's bounds; without it the gateway "
+    "decides. Members who read later do not get them.",
+)
 @json_option
 def init_command(
     home: Home,
@@ -64,6 +72,7 @@ def init_command(
     deployment_path: Path | None,
     wallet_path: Path | None,
     nonce: int,
+    retention_days: int | None,
     as_json: bool,
 ) -> int:
     """Make a home folder, register an inbox for a wallet, and offer a key package.
@@ -90,7 +99,8 @@ def init_command(
     password = home.password(confirm=is_new)
     home.make()
     wallet = _wallet(home, wallet_path, password)
-    settings = Settings(gateway, rpc, deployment, address_of(wallet.public_key).lower())
+    days = retention_days or (before.retention_days if before else None)
+    settings = Settings(gateway, rpc, deployment, address_of(wallet.public_key).lower(), days)
     _check_same_wallet(home, before, settings)
     home.write_settings(settings)
     return asyncio.run(_register(home, settings, password, wallet, nonce, as_json))

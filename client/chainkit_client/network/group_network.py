@@ -38,11 +38,16 @@ class GroupNetwork:
         session: NetworkSession,
         engine: MlsEngine,
         topic_of: Callable[[bytes], Topic],
+        retention_days: int | None = None,
     ) -> None:
-        """Take the session, a check of key packages, and each group's topic as it was read."""
+        """Take the session, a check of key packages, and each group's topic as it was read.
+
+        ``retention_days`` is the wish for texts; None for the gateway's policy.
+        """
         self._session = session
         self._engine = engine
         self._topic_of = topic_of
+        self._retention_days = retention_days
         self.unreached: NodeUnreached | None = None
         """The error where the last payload was not sent without a connection to the gateway."""
 
@@ -70,7 +75,8 @@ class GroupNetwork:
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         """Send a payload through the gateway."""
-        return await self._publish(outgoing.client_envelope, outgoing.built_at_ns)
+        days = None if outgoing.is_commit else self._retention_days
+        return await self._publish(outgoing.client_envelope, outgoing.built_at_ns, days)
 
     async def is_absent(self, outgoing: Outgoing) -> bool:
         """Return whether a payload is lost for good. The topic was just read, without the payload.
@@ -93,10 +99,12 @@ class GroupNetwork:
         answer = await self._publish(payload, welcome.built_at_ns)
         return answer.outcome is PublishOutcome.TAKEN
 
-    async def _publish(self, client_envelope: bytes, first_sent_ns: int) -> Answer:
+    async def _publish(
+        self, client_envelope: bytes, first_sent_ns: int, retention_days: int | None = None
+    ) -> Answer:
         self.unreached = None
         try:
-            await self._session.publisher.publish(client_envelope, first_sent_ns)
+            await self._session.publisher.publish(client_envelope, first_sent_ns, retention_days)
         except Conflict as error:
             return Answer(PublishOutcome.CONFLICT, str(error))
         except Unavailable as error:

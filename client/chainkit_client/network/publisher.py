@@ -30,7 +30,9 @@ class OutcomeUnknown(ChainkitError):
 class AsksGateway(Protocol):
     """The part of a gateway that is used."""
 
-    async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+    async def publish(
+        self, client_envelopes: Sequence[bytes], seconds: float, retention_days: int | None = None
+    ) -> Sequence[bytes]:
         """As ``nodes.gateway.Gateway``."""
 
 
@@ -50,16 +52,21 @@ class GatewayPublisher:
         self._now_ns = now_ns
         self._keep = keep
 
-    async def publish(self, client_envelope: bytes, first_sent_ns: int) -> VerifiedEnvelope:
+    async def publish(
+        self, client_envelope: bytes, first_sent_ns: int, retention_days: int | None = None
+    ) -> VerifiedEnvelope:
         """Publish a ClientEnvelope, and return the envelope that the originator signed.
 
         ``first_sent_ns`` is the clock when the same bytes were sent for the first time, or before:
-        a gateway answers bytes that are sent again with their first envelope. Raises
+        a gateway answers bytes that are sent again with their first envelope. ``retention_days``
+        is a wish, None for the gateway's policy. Raises
         PassedOn where the payload is refused, NodeUnreached where nothing was sent, and
         OutcomeUnknown where no answer proves that the payload is stored.
         """
         try:
-            [answer] = await self._gateway.publish([client_envelope], PUBLISH_SECONDS)
+            [answer] = await self._gateway.publish(
+                [client_envelope], PUBLISH_SECONDS, retention_days
+            )
         except NodeLost as error:
             raise OutcomeUnknown("publish", "a signed answer", error) from error
         keys = self._keys()

@@ -42,6 +42,7 @@ from chainkit_gateway.monitoring import GatewayMonitor
 from chainkit_gateway.payer_account import PayerAccount, Permit, all_permitted
 from chainkit_gateway.publishing import Payer
 from chainkit_gateway.registry import RegistryWatch, readdressed, registry_reader
+from chainkit_gateway.retention import RetentionPolicy
 from chainkit_gateway.service import Gateway, serve
 from chainkit_gateway.spending import SpendingLimit, spent_today
 
@@ -69,6 +70,7 @@ class _Options:
     registry_seconds: float
     grpc_address: str
     tokens_path: Path | None
+    retention_path: Path | None
     envelopes_per_second: int
     burst: int
     bytes_per_second: int
@@ -114,6 +116,14 @@ class _Options:
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Clients' tokens, a line NAME TOKEN each, which they send as authorization: Bearer TOKEN.",
+)
+@click.option(
+    "--retention",
+    "retention_path",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="How many days nodes keep what clients publish, in JSON, such as "
+    '{"default": {"chat": {"days": 30, "most": 90}}}; docs/gateway.md lists all.',
 )
 @click.option(
     "--envelopes-per-second",
@@ -169,7 +179,8 @@ def run_command(options: _Options) -> None:
         --keystore payer.json --password-file password.txt --journal gateway.db
     """
     configure_logging(options.log_format)
-    clients = _clients(options)
+    tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
+    clients, retention = _clients(options, tokens), _retention(options, tokens)
     secret = load_secret(options.keystore_path, options.password_path)
     deployment = read_followed_deployment(options.deployment_path)
     subject = record_subject(options.deployment_path)
@@ -200,6 +211,7 @@ def run_command(options: _Options) -> None:
                 nodes=nodes,
                 account=account,
                 clients=clients,
+                retention=retention,
                 registry=watch,
                 registry_seconds=options.registry_seconds,
                 monitor=monitor,
@@ -215,8 +227,18 @@ def run_command(options: _Options) -> None:
         journal.close()
 
 
-def _clients(options: _Options) -> Clients:
-    tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
+def _retention(options: _Options, tokens: Tokens | None) -> RetentionPolicy:
+    if options.retention_path is None:
+        return RetentionPolicy()
+    policy = RetentionPolicy.read(options.retention_path)
+    # A name with a typing error would have the terms of everybody.
+    if tokens is not None and (unknown := policy.clients - tokens.names):
+        subject, got = f"retention {options.retention_path}", ", ".join(sorted(unknown))
+        raise ConfigurationError(subject, f"names of clients of {options.tokens_path}", got)
+    return policy
+
+
+def _clients(options: _Options, tokens: Tokens | None) -> Clients:
     # Without tokens, any machine could publish as the application.
     if tokens is None and not is_loopback(options.grpc_address):
         expected = "an address of this machine alone, or --tokens"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -61,7 +60,7 @@ def read_limits(path: Path) -> tuple[StrangerLimits, NodeLimits]:
     """
     subject = f"limits {path}"
     content, faults = Fields(read_json(path, subject), subject), Faults(subject)
-    sections = _known(("strangers", "nodes"), content, faults)
+    sections = faults.known(content, ("strangers", "nodes"))
     found = {each: faults.read(None, content.inner, each) for each in sections}
     strangers = _section(StrangerLimits(), found.get("strangers"), faults)
     nodes = _section(NodeLimits(), found.get("nodes"), faults)
@@ -73,20 +72,12 @@ def _section(defaults: _Limits, content: Fields | None, faults: Faults) -> _Limi
     if content is None:
         return defaults
     given: dict[str, Any] = {}
-    for name in _known([field.name for field in fields(defaults)], content, faults):
+    for name in faults.known(content, [field.name for field in fields(defaults)]):
         smallest = _SMALLEST.get(name, 0)
         given[name] = faults.read(smallest, content.integer, name)
         if given[name] < smallest:
             faults.add(f"an integer from {smallest}", given[name], content.path(name))
     return replace(defaults, **given)
-
-
-def _known(names: Sequence[str], content: Fields, faults: Faults) -> list[str]:
-    """Return the fields that have one of the names, and note all others."""
-    for name in content.names():
-        if name not in names:
-            faults.add(f"one of {', '.join(names)}", "another field", content.path(name))
-    return [name for name in names if content.has(name)]
 
 
 def _stranger_limit(flag: str, field: str, purpose: str) -> Option:

@@ -25,8 +25,9 @@ from chainkit.protocol.publish_rules.judgement import (
     read_publish,
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason, refused
+from chainkit.protocol.retention import DEFAULT_RETENTION_DAYS
 from chainkit.service.refusals import InvalidRequest, Refusal
-from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.freshness import ChainFreshness
@@ -38,12 +39,6 @@ _MOST_PER_LOOK: Final = 100
 """Payloads that are judged at once, but for those of a larger request: the first waits for all."""
 
 _DAY_SECONDS: Final = 24 * 60 * 60
-_RETENTION_DAYS: Final = {
-    TopicKind.GROUP_MESSAGE: 30,
-    TopicKind.WELCOME: 90,
-    TopicKind.KEY_PACKAGE: 90,
-}
-"""How long a payload is kept where its payer has no wish (XIP-69)."""
 
 
 class Conflict(Refusal):
@@ -172,7 +167,7 @@ def read_for_originator(envelope: bytes) -> PublishRequest:
 def _new(publish: PublishRequest, chain_ns: int) -> NewEnvelope:
     """Return what is numbered; ``chain_ns`` is the time of the chain's latest on the topic."""
     client = publish.client
-    days = publish.retention_days or _RETENTION_DAYS[client.kind]
+    days = publish.retention_days or DEFAULT_RETENTION_DAYS[client.kind]
     # A message that names an earlier commit than the latest (ADR 27) comes after both.
     after_ns = chain_ns if client.last_seen[BLOCKCHAIN_ORIGINATOR_ID] else 0
     return NewEnvelope(client.topic, publish.payer_envelope, days * _DAY_SECONDS, after_ns)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -184,6 +184,13 @@ class Faults:
         except ConfigurationError as error:
             self._note(error)
             return otherwise
+
+    def known(self, content: Fields, names: Sequence[str]) -> list[str]:
+        """Return which of the names an object's fields have; note all other fields."""
+        for name in content.names():
+            if name not in names:
+                self.add(f"one of {', '.join(names)}", "another field", content.path(name))
+        return [name for name in names if content.has(name)]
 
     def add(self, expected: object, got: object, path: str) -> None:
         """Note a fault that no reading shows, such as two fields that contradict each other."""

@@ -29,14 +29,20 @@ class Gateway:
         self._channel = connect("gateway", url)
         self._publish: Any = self._channel.unary_unary(PUBLISH_CLIENT_ENVELOPES)
 
-    async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+    async def publish(
+        self, client_envelopes: Sequence[bytes], seconds: float, retention_days: int | None = None
+    ) -> Sequence[bytes]:
         """Publish ClientEnvelopes, and return their OriginatorEnvelopes in the same order.
 
-        Raises PassedOn where the gateway refuses (Conflict, Unavailable), NodeUnreached where there
-        is no connection to the gateway, and NodeLost where the answer was lost.
+        ``retention_days`` is for how long nodes shall keep them, within the gateway's bounds; None
+        for the gateway's policy. Raises PassedOn where the gateway refuses (Conflict,
+        Unavailable), NodeUnreached where there is no connection to the gateway, and NodeLost where
+        the answer was lost.
         """
         await self.connect()
-        request = payer_api_pb2.PublishClientEnvelopesRequest(envelopes=client_envelopes)
+        request = payer_api_pb2.PublishClientEnvelopesRequest(
+            envelopes=client_envelopes, retention_days=retention_days
+        )
         try:
             answer = await self._publish(request.SerializeToString(), timeout=seconds)
             # Envelopes has the field number of the gateway's answer.

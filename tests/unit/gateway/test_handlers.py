@@ -15,6 +15,7 @@ from chainkit.service.grpc_server import Caller
 from chainkit.service.refusals import InvalidRequest, NotNow, Overloaded, Refusal, Unauthenticated
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.handlers import MOST_ENVELOPES, PayerHandlers
+from chainkit_gateway.retention import RetentionPolicy
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Mined, Publication, Published
 from support import mls, publishes
@@ -57,10 +58,16 @@ class World:
         path.write_text(f"ann {TOKEN}\n")
         self.publisher = publisher = FakePublisher()
         clients = Clients(Tokens.read(path), limits, lambda: 0.0)
-        self.handlers = PayerHandlers(FakeNodes(FakeNode(100)), publisher, clients)
+        self.handlers = PayerHandlers(
+            FakeNodes(FakeNode(100)), publisher, clients, RetentionPolicy()
+        )
 
-    def publish(self, *envelopes: bytes, caller: Caller = ANN) -> list[bytes]:
-        request = PublishClientEnvelopesRequest(envelopes=envelopes).SerializeToString()
+    def publish(
+        self, *envelopes: bytes, caller: Caller = ANN, days: int | None = None
+    ) -> list[bytes]:
+        request = PublishClientEnvelopesRequest(
+            envelopes=envelopes, retention_days=days
+        ).SerializeToString()
         answer = asyncio.run(self.handlers.publish_client_envelopes(request, caller))
         return list(Envelopes.FromString(answer).envelopes)
 
@@ -100,6 +107,23 @@ def test_publish__payload_of_a_topic_is_refused__begins_none_after_it(tmp_path: 
         world.publish(proposal, publishes.commit())
 
     assert [each.client_envelope for each in world.publisher.published] == [proposal]
+
+
+@pytest.mark.conforms("T1", "T3")
+def test_publish__days_are_named_or_not__are_the_payers_and_none_for_the_chain(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, RateLimits())
+    world.publish(WELCOME, publishes.commit(), publishes.group_message())
+    world.publish(publishes.group_message(), publishes.commit(), days=7)
+
+    assert [each.retention_days for each in world.publisher.published] == [90, None, 30, 7, None]
+
+    world.publisher.published.clear()
+    for days in (0, 31):
+        with pytest.raises(InvalidRequest, match="expected 1 to 30 for a group message"):
+            world.publish(publishes.commit(), publishes.group_message(), days=days)
+    assert world.publisher.published == []
 
 
 @pytest.mark.parametrize(("named", "seconds"), [(None, 108), (30.0, 27)])

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from chainkit.protocol.proto import envelopes_pb2 as chainkit_dot_protocol_dot_proto_dot_envelopes__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'chainkit/protocol/proto/payer_api.proto\x12\x15xmtp.xmtpv4.payer_api\x1a\'chainkit/protocol/proto/envelopes.proto\"2\n\x1dPublishClientEnvelopesRequest\x12\x11\n\tenvelopes\x18\x01 \x03(\x0c\"i\n\x1ePublishClientEnvelopesResponse\x12G\n\x14originator_envelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"\x11\n\x0fGetNodesRequest\"\x83\x01\n\x10GetNodesResponse\x12\x41\n\x05nodes\x18\x01 \x03(\x0b\x32\x32.xmtp.xmtpv4.payer_api.GetNodesResponse.NodesEntry\x1a,\n\nNodesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32\xef\x01\n\x08PayerApi\x12\x85\x01\n\x16PublishClientEnvelopes\x12\x34.xmtp.xmtpv4.payer_api.PublishClientEnvelopesRequest\x1a\x35.xmtp.xmtpv4.payer_api.PublishClientEnvelopesResponse\x12[\n\x08GetNodes\x12&.xmtp.xmtpv4.payer_api.GetNodesRequest\x1a\'.xmtp.xmtpv4.payer_api.GetNodesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'chainkit/protocol/proto/payer_api.proto\x12\x15xmtp.xmtpv4.payer_api\x1a\'chainkit/protocol/proto/envelopes.proto\"c\n\x1dPublishClientEnvelopesRequest\x12\x11\n\tenvelopes\x18\x01 \x03(\x0c\x12\x1c\n\x0eretention_days\x18\xe8\x07 \x01(\rH\x00\x88\x01\x01\x42\x11\n\x0f_retention_days\"i\n\x1ePublishClientEnvelopesResponse\x12G\n\x14originator_envelopes\x18\x01 \x03(\x0b\x32).xmtp.xmtpv4.envelopes.OriginatorEnvelope\"\x11\n\x0fGetNodesRequest\"\x83\x01\n\x10GetNodesResponse\x12\x41\n\x05nodes\x18\x01 \x03(\x0b\x32\x32.xmtp.xmtpv4.payer_api.GetNodesResponse.NodesEntry\x1a,\n\nNodesEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x32\xef\x01\n\x08PayerApi\x12\x85\x01\n\x16PublishClientEnvelopes\x12\x34.xmtp.xmtpv4.payer_api.PublishClientEnvelopesRequest\x1a\x35.xmtp.xmtpv4.payer_api.PublishClientEnvelopesResponse\x12[\n\x08GetNodes\x12&.xmtp.xmtpv4.payer_api.GetNodesRequest\x1a\'.xmtp.xmtpv4.payer_api.GetNodesResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,15 +35,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETNODESRESPONSE_NODESENTRY']._loaded_options = None
   _globals['_GETNODESRESPONSE_NODESENTRY']._serialized_options = b'8\001'
   _globals['_PUBLISHCLIENTENVELOPESREQUEST']._serialized_start=107
-  _globals['_PUBLISHCLIENTENVELOPESREQUEST']._serialized_end=157
-  _globals['_PUBLISHCLIENTENVELOPESRESPONSE']._serialized_start=159
-  _globals['_PUBLISHCLIENTENVELOPESRESPONSE']._serialized_end=264
-  _globals['_GETNODESREQUEST']._serialized_start=266
-  _globals['_GETNODESREQUEST']._serialized_end=283
-  _globals['_GETNODESRESPONSE']._serialized_start=286
-  _globals['_GETNODESRESPONSE']._serialized_end=417
-  _globals['_GETNODESRESPONSE_NODESENTRY']._serialized_start=373
-  _globals['_GETNODESRESPONSE_NODESENTRY']._serialized_end=417
-  _globals['_PAYERAPI']._serialized_start=420
-  _globals['_PAYERAPI']._serialized_end=659
+  _globals['_PUBLISHCLIENTENVELOPESREQUEST']._serialized_end=206
+  _globals['_PUBLISHCLIENTENVELOPESRESPONSE']._serialized_start=208
+  _globals['_PUBLISHCLIENTENVELOPESRESPONSE']._serialized_end=313
+  _globals['_GETNODESREQUEST']._serialized_start=315
+  _globals['_GETNODESREQUEST']._serialized_end=332
+  _globals['_GETNODESRESPONSE']._serialized_start=335
+  _globals['_GETNODESRESPONSE']._serialized_end=466
+  _globals['_GETNODESRESPONSE_NODESENTRY']._serialized_start=422
+  _globals['_GETNODESRESPONSE_NODESENTRY']._serialized_end=466
+  _globals['_PAYERAPI']._serialized_start=469
+  _globals['_PAYERAPI']._serialized_end=708
 # @@protoc_insertion_point(module_scope)

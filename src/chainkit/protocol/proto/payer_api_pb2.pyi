@@ -9,10 +9,12 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class PublishClientEnvelopesRequest(_message.Message):
-    __slots__ = ("envelopes",)
+    __slots__ = ("envelopes", "retention_days")
     ENVELOPES_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_DAYS_FIELD_NUMBER: _ClassVar[int]
     envelopes: _containers.RepeatedScalarFieldContainer[_builtins.bytes]
-    def __init__(self, envelopes: _Optional[_Iterable[_builtins.bytes]] = ...) -> None: ...
+    retention_days: int
+    def __init__(self, envelopes: _Optional[_Iterable[_builtins.bytes]] = ..., retention_days: _Optional[int] = ...) -> None: ...
 
 class PublishClientEnvelopesResponse(_message.Message):
     __slots__ = ("originator_envelopes",)

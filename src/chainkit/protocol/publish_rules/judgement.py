@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
 from chainkit.errors import InvalidSignature, MalformedData, MalformedEnvelope
 from chainkit.protocol.mls.key_package import check_key_package
@@ -26,11 +25,9 @@ from chainkit.protocol.publish_rules.refusal import (
     refused_as_unread,
     refused_because,
 )
+from chainkit.protocol.retention import LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_DAYS
 from chainkit.protocol.strict import NotStrict
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
-
-MAXIMUM_RETENTION_DAYS: Final = 365
-"""XIP-69."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,5 +189,5 @@ def _check_length(subject: str, data: bytes, most: int) -> None:
 
 def _check_retention(payer: ParsedPayerEnvelope) -> None:
     if payer.retention_days is not None and payer.retention_days > MAXIMUM_RETENTION_DAYS:
-        expected = f"1 to {MAXIMUM_RETENTION_DAYS} days"
+        expected = f"{LEAST_RETENTION_DAYS} to {MAXIMUM_RETENTION_DAYS} days"
         raise refused(RefusalReason.INVALID_RETENTION, "retention", expected, payer.retention_days)

@@ -22,6 +22,7 @@ from chainkit_gateway.clients import Clients, RateLimits
 from chainkit_gateway.handlers import PayerHandlers
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.publishing import Payer, Publisher
+from chainkit_gateway.retention import RetentionPolicy
 from chainkit_gateway.types import Mined, Publication, Sent
 from support.client.stories.ledger import transaction_of
 from support.client.stories.link import over_link
@@ -44,11 +45,15 @@ class Gateway:
         publisher = Publisher(Payer(PAYER, nodes, _ChainWay(story, self._journal), self._journal))
         limits = RateLimits(envelopes_per_second=10**6, burst=10**6, bytes_per_second=10**9)
         clients = Clients(None, limits, lambda: story.now)
-        self._handlers = PayerHandlers(nodes, publisher, clients)
+        self._handlers = PayerHandlers(nodes, publisher, clients, RetentionPolicy())
 
-    async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+    async def publish(
+        self, client_envelopes: Sequence[bytes], seconds: float, retention_days: int | None = None
+    ) -> Sequence[bytes]:
         """As ``nodes.gateway.Gateway``: whatever it answers, the payload may have arrived."""
-        request = PublishClientEnvelopesRequest(envelopes=client_envelopes).SerializeToString()
+        request = PublishClientEnvelopesRequest(
+            envelopes=client_envelopes, retention_days=retention_days
+        ).SerializeToString()
         caller = Caller("ipv4:127.0.0.1:1", seconds=seconds)
         for each in client_envelopes:
             self._story.note_author(each)

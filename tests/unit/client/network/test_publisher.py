@@ -38,7 +38,9 @@ AHEAD = NODE.signed(1, 60 + 301, publishes.paid(PAYLOAD, 100))
 class FakeGateway:
     answer: bytes | Exception
 
-    async def publish(self, client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+    async def publish(
+        self, client_envelopes: Sequence[bytes], seconds: float, retention_days: int | None = None
+    ) -> Sequence[bytes]:
         if isinstance(self.answer, Exception):
             raise self.answer
         return [self.answer]

@@ -184,6 +184,30 @@ def test_read__bytes_that_a_reader_takes__ends_with_the_first_row_beyond(
     assert by_originators == by_topics == rows[:count]
 
 
+def test_read__key_packages_have_expired__has_the_newest_of_each_installation(
+    indexed: Database,
+) -> None:
+    # An installation's newest may be from another originator than the one before.
+    keys_of_one, keys_of_other = bytes([3]) + bytes(32), bytes([3]) + bytes([1]) * 32
+    rows = [
+        row(100, 1, keys_of_one, 1, expires=NOW),
+        row(100, 2, keys_of_one, 3, expires=NOW),
+        row(100, 3, keys_of_other, 4, expires=NOW),
+        row(200, 1, keys_of_one, 3, expires=NOW - 9),
+        row(200, 2, keys_of_other, 3, expires=NOW + 1),
+        row(200, 3, bytes([1]) + bytes(32), 5, expires=NOW),
+    ]
+    store(indexed, rows)
+    topics = [keys_of_one, keys_of_other, rows[-1].topic]
+    with indexed.reading() as connection:
+        newest = read_newest(connection, topics, NOW)
+        by_topic = pages(connection, read_by_topics, topics, {}, 1)
+        by_originator = pages(connection, read_by_originators, [100, 200], {}, 1)
+
+    assert newest == {keys_of_one: rows[3], keys_of_other: rows[2]}
+    assert by_topic == by_originator == [rows[2], rows[3], rows[4]]
+
+
 def test_read_newest__newest_has_expired__is_the_one_before(indexed: Database) -> None:
     rows = [row(100, 1, A, 1), row(100, 2, A, 2, expires=NOW), row(200, 1, A, 1)]
     store(indexed, rows)
@@ -271,10 +295,17 @@ def test_read__many_rows__looks_at_no_more_than_it_needs(
     assert len(plans) == 15
     for plan in plans:
         assert "SEARCH" in plan or "Index" in plan
-        for scan in ("Seq Scan on envelopes", "Bitmap", "SCAN found", "SCAN envelopes"):
+        for scan in (
+            "Seq Scan on envelopes",
+            "Bitmap",
+            "SCAN found",
+            "SCAN newer",
+            "SCAN envelopes",
+        ):
             assert scan not in plan
     by_topic = [plan for plan in plans if "asked" in plan or "topic" in plan]
-    assert len(by_topic) == 6
+    # Those of the two originators, too: they look for newer key packages of a topic.
+    assert len(by_topic) == 8
     for plan in by_topic:
         assert "envelopes_by_topic" in plan
         assert "Rows Removed" not in plan

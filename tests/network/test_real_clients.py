@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Awaitable
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from chainkit.types import TopicKind
+from localnet.commands import Settings
 from localnet.native_client import NativeClient
 from localnet.network import Network
 from support.network.node_sdk import NodeSdkClient
@@ -53,6 +57,28 @@ def test_can_add__key_package_that_the_node_does_not_have__says_no(
         return found
 
     assert asyncio.run(within(asks())) == [True, False]
+
+
+def test_create_group__key_package_of_the_other_has_expired__the_other_joins(
+    network: Network, settings: Settings, tmp_path: Path
+) -> None:
+    database = settings.record_path.parent / "node.db"
+
+    async def talk() -> tuple[bytes, list[bytes]]:
+        ann, ben = [
+            await NativeClient.register(network.gateway_url, tmp_path / name, new_person())
+            for name in ("ann", "ben")
+        ]
+        with closing(sqlite3.connect(database)) as connection, connection:
+            topic = TopicKind.KEY_PACKAGE.topic(ben.installation_id)
+            # As if ben had been away for 90 days.
+            where = "UPDATE envelopes SET expires_at = 1 WHERE topic = ? AND originator_id = ?"
+            assert connection.execute(where, (topic, network.node_id)).rowcount == 1
+        return await ann.create_group([ben.account]), await ben.join()
+
+    group, joined = asyncio.run(within(talk()))
+
+    assert joined == [group]
 
 
 def test_native_client__missed_a_commit__its_message_arrives_all_the_same(

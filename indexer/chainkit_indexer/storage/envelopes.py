@@ -2,7 +2,9 @@
 
 A cursor is exclusive and sparse: a missing originator is at 0. Rows come in the order of originator
 and sequence id, so the highest sequence id of each originator in a page is the cursor of the next.
-Expired rows are left out. All functions see the one state of the transaction that is handed in.
+Expired rows are left out, but for the newest key package of an installation: without one nobody can
+invite the installation, which may have been away for longer. All functions see the one state of the
+transaction that is handed in.
 
 Statements are written by hand: a bounded index look-up for each topic and originator has no form
 that SQLAlchemy writes for both databases. The topics of one statement, and originators twice, are
@@ -19,6 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection
 
+from chainkit.types import TopicKind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.types import ENVELOPE_COLUMNS
@@ -27,7 +30,13 @@ _COLUMNS: Final = ", ".join(f"found.{name}" for name in ENVELOPE_COLUMNS)
 _TOPIC_ID_AND_TIME: Final = "found.topic, found.sequence_id, found.originator_ns"
 _BEFORE_ALL: Final = -1
 """A time at which nothing has expired."""
-_LIVES: Final = "(found.expires_at IS NULL OR found.expires_at > ?)"
+_LIVES: Final = """
+(found.expires_at IS NULL OR found.expires_at > ? OR (substr(found.topic, 1, 1) = ? AND NOT EXISTS (
+    SELECT 1 FROM envelopes AS newer WHERE newer.topic = found.topic
+        AND (newer.originator_ns, newer.originator_id) > (found.originator_ns, found.originator_id)
+)))
+"""
+"""With the values of ``_living``."""
 
 _HIGHEST: Final = """
 WITH RECURSIVE held(originator_id) AS (
@@ -135,7 +144,9 @@ def read_last_on_topics(
     asked = frozenset(topics)
     held = dict.fromkeys(originator_ids, 0)
     last = dict.fromkeys(asked, (0, 0))
-    found = _pairs(connection, asked, held, _LAST_ROW, [_BEFORE_ALL], columns=_TOPIC_ID_AND_TIME)
+    found = _pairs(
+        connection, asked, held, _LAST_ROW, _living(_BEFORE_ALL), columns=_TOPIC_ID_AND_TIME
+    )
     for topic, *place in found:
         last[topic] = max(last[topic], tuple(place))
     return last
@@ -159,7 +170,7 @@ def read_by_originators(
     for originator_id in sorted(held.keys() & set(originator_ids)):
         if len(rows) == limit or (rest is not None and rest < 0):
             break
-        values = [originator_id, held[originator_id], now, limit - len(rows)]
+        values = [originator_id, held[originator_id], *_living(now), limit - len(rows)]
         found = _made(_rows_within(connection, _AFTER, values, rest))
         rows += found
         if rest is not None:
@@ -182,7 +193,7 @@ def read_by_topics(
     """
     held = _read_behind(connection, cursor)
     end = "ORDER BY found.originator_id, found.sequence_id LIMIT ?"
-    values = [now, limit]
+    values = [*_living(now), limit]
     found = _pairs(connection, topics, held, _FIRST_ROWS, values, end, [limit], most_bytes)
     return _made(found)
 
@@ -210,12 +221,12 @@ def read_topic_log(
 def read_newest(
     connection: Connection, topics: Iterable[bytes], now: int
 ) -> dict[bytes, StoredEnvelope]:
-    """Return the newest envelope of each topic that has any, by its time.
+    """Return the newest envelope of each topic that has any, by its time; see the module.
 
     Among equal times, that of the highest originator. ``now`` is in seconds since 1970.
     """
     held = dict.fromkeys(read_highest(connection), 0)
-    found = _made(_pairs(connection, topics, held, _LAST_ROW, [now]))
+    found = _made(_pairs(connection, topics, held, _LAST_ROW, _living(now)))
     in_order = sorted(found, key=lambda row: (row.originator_ns, row.originator_id))
     return {row.topic: row for row in in_order}
 
@@ -237,7 +248,7 @@ def _pairs(
     topics: Iterable[bytes],
     held: Mapping[int, int],
     rows: str,
-    row_values: Sequence[int],
+    row_values: Sequence[Any],
     end: str = "",
     end_values: Sequence[int] = (),
     most_bytes: int | None = None,
@@ -264,6 +275,10 @@ def _pairs(
     pairs = (value for pair in held.items() for value in pair)
     values = [*asked, *pairs, *row_values, *end_values]
     return _rows_within(connection, statement, values, most_bytes)
+
+
+def _living(now: int) -> Sequence[Any]:
+    return now, TopicKind.KEY_PACKAGE.topic(b"")
 
 
 def _values(name: str, columns: Sequence[str], count: int) -> str:

@@ -17,14 +17,17 @@ from support.endpoints.faults import error, result_changed
 
 from .conftest import Node, chainkit, publish
 
-RECEIPTS = frozenset({"eth_getBlockReceipts"})
-REFUSED = "the method eth_getBlockReceipts does not exist"
-NO_RECEIPTS = Fault("no receipts of blocks", error(-32601, REFUSED), methods=RECEIPTS)
+BY_BLOCK, ONE = "eth_getBlockReceipts", "eth_getTransactionReceipt"
+NO_RECEIPTS = Fault(
+    "no receipts",
+    error(-32601, "the method does not exist/is not available"),
+    methods=frozenset({BY_BLOCK, ONE}),
+)
 
 
 @pytest.fixture
 def poor(local_chain: LocalChain) -> Iterator[FaultProxy]:
-    """An endpoint that offers no receipts of blocks."""
+    """An endpoint that offers no receipts."""
     with FaultProxy(local_chain.url) as running:
         running.arm(NO_RECEIPTS)
         yield running
@@ -73,9 +76,34 @@ def test_run__one_host_without_receipts__ends_at_once_and_says_what_helps(
     code, text = run(node, rpc=poor.url)
 
     assert code == 2
-    assert "one that offers eth_getBlockReceipts, or two of different hosts" in text
+    assert f"one that offers {BY_BLOCK} or {ONE}, or two of different hosts" in text
     assert "--trust-one-endpoint" in text
     assert node.rows(schema.envelopes) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (-32601, f"the method {BY_BLOCK} does not exist/is not available"),
+        (-32004, f"Method {BY_BLOCK} is not supported"),
+    ],
+)
+def test_run__one_host_without_receipts_by_block__proves_by_single_receipts(
+    node: Node, code: int, words: str
+) -> None:
+    publish(node.chain, 3)
+    with FaultProxy(node.chain.url) as proxy:
+        proxy.arm(Fault(words, error(code, words), methods=frozenset({BY_BLOCK})))
+
+        ended, text = run(node, rpc=proxy.url)
+
+        assert ended == 0, text
+        assert proxy.calls[ONE] >= 3
+        in_vain = proxy.calls[BY_BLOCK]
+    assert established(node).keys() == {"receipts"}
+    assert len(node.rows(schema.envelopes)) == 3
+    # The start asks once, and tells the pages.
+    assert in_vain == 1
 
 
 def test_run__two_hosts_without_receipts__signs_what_both_say(

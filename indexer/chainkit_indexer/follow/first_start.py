@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.chain import Endpoint, EndpointPool
+from chainkit.chain.block_receipts import receipts_of_blocks
 from chainkit.contracts.counter import read_counter
 from chainkit.contracts.followed import FollowedDeployment, SequenceCounter
 from chainkit.errors import (
@@ -28,7 +29,7 @@ from chainkit.errors import (
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.payload_contract import EVENT_NAMES, PayloadContract
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit.types import BlockHeader, BlockReference, Log
+from chainkit.types import HASH_LENGTH, BlockHeader, BlockReference, Log
 
 _LOOKED_AT: Final = (1000, 100)
 """Blocks that are searched for payloads at each end of the chain: fewer where so many are
@@ -44,7 +45,7 @@ def check_can_prove(pool: EndpointPool, trusts_one_endpoint: bool) -> None:
         return
     for endpoint in pool.available():
         try:
-            endpoint.block_receipts([endpoint.head().number])
+            _ask_for_receipts(endpoint)
         except AccessRefused:
             return
         except (MethodUnavailable, RefusedRequest):
@@ -55,9 +56,20 @@ def check_can_prove(pool: EndpointPool, trusts_one_endpoint: bool) -> None:
             return
     raise ConfigurationError(
         "RPC endpoints",
-        "one that offers eth_getBlockReceipts, or two of different hosts",
-        "one host without receipts of blocks",
+        "one that offers eth_getBlockReceipts or eth_getTransactionReceipt, or two of different "
+        "hosts",
+        "one host without receipts",
         "give another --rpc, or take its word with --trust-one-endpoint",
+    )
+
+
+def _ask_for_receipts(endpoint: Endpoint) -> None:
+    number = endpoint.head().number
+    # No transaction has this hash: null is the answer where the method is offered.
+    receipts_of_blocks(
+        endpoint,
+        lambda: endpoint.block_receipts([number]),
+        lambda: endpoint.receipts([bytes(HASH_LENGTH)]),
     )
 
 

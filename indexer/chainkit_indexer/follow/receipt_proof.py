@@ -70,7 +70,7 @@ class ReceiptProof:
         Raises Disproved where they hold others, or one of the endpoint's answers is wrong.
         """
         if self._clock() < self._offers_again.get(endpoint, 0.0):
-            return Proof(0, "no receipts of blocks")
+            return Proof(0, "no receipts")
         known = list(takewhile(lambda header: header.roots is not None, headers))
         proof = self._by_receipts(endpoint, known, logs)
         if proof.doubt or len(known) == len(headers):
@@ -93,7 +93,7 @@ class ReceiptProof:
             doubt = str(error)
         except (RefusedRequest, EndpointFault) as error:
             self._offers_again[endpoint] = self._clock() + _ASK_AGAIN_SECONDS
-            return Proof(0, f"no receipts of blocks ({error})")
+            return Proof(0, f"no receipts ({error})")
         blocks = headers if not doubt else headers[: headers.index(affirmed[len(proved)])]
         numbers = {header.number for header in blocks}
         given = [log for log in logs if log.block_number in numbers]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainkit.chain import Endpoint
-from chainkit.errors import MethodUnavailable
+from chainkit.chain.block_receipts import receipts_of_blocks, single_receipts
 from chainkit_jobs.chain_export.batches import Batches
 from chainkit_jobs.chain_export.block_rows import Body, parse_body, parse_receipts
 from chainkit_jobs.chain_export.json_rows import Row
@@ -24,14 +24,13 @@ class BlockRows:
 
 
 class BlockReader:
-    """Reads blocks, from any number of threads; remembers what the endpoint does not offer."""
+    """Reads blocks, from any number of threads."""
 
     def __init__(self, endpoint: Endpoint, chain_id: int) -> None:
         """Take the endpoint and its chain; nothing is asked yet."""
         self._endpoint = endpoint
         self._chain_id = chain_id
         self._batches = Batches()
-        self._has_block_receipts = True
 
     def blocks(self, numbers: Sequence[int]) -> Iterator[BlockRows]:
         """Return the blocks of some heights, each proved to be consistent in itself.
@@ -49,12 +48,12 @@ class BlockReader:
             yield BlockRows(body.block, body.transactions, receipts, logs)
 
     def _receipts(self, bodies: Sequence[Body]) -> list[Any]:
-        if self._has_block_receipts:
-            heights = [body.block["number"] for body in bodies]
-            try:
-                return self._batches.results(self._endpoint.block_receipts, heights)
-            except MethodUnavailable:
-                self._has_block_receipts = False
-        hashes = [row["transaction_hash"] for body in bodies for row in body.transactions]
-        found = iter(self._batches.results(self._endpoint.receipts, hashes))
-        return [[next(found) for _ in body.transactions] for body in bodies]
+        heights = [body.block["number"] for body in bodies]
+        hashes = [[row["transaction_hash"] for row in body.transactions] for body in bodies]
+        return receipts_of_blocks(
+            self._endpoint,
+            lambda: self._batches.results(self._endpoint.block_receipts, heights),
+            lambda: single_receipts(
+                lambda part: self._batches.results(self._endpoint.receipts, part), hashes
+            ),
+        )

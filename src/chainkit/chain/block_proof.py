@@ -18,11 +18,12 @@ from chainkit.chain.block_encoding import (
     hardfork_fields,
     header_doubt,
 )
+from chainkit.chain.block_receipts import receipts_of_blocks, single_receipts
 from chainkit.chain.client import BATCH_SIZE, RpcClient
 from chainkit.chain.completion import Completed, completed_receipt, completed_transaction
 from chainkit.chain.logs import LogFilter
 from chainkit.chain.transport import RpcCall
-from chainkit.errors import Disproved, OversizedAnswer, Unprovable
+from chainkit.errors import Disproved, InconsistentAnswer, OversizedAnswer, Unprovable
 from chainkit.ethereum.root import trie_root
 from chainkit.signatures import keccak256
 from chainkit.text.hexadecimal import hex0x, parse_bytes
@@ -90,7 +91,7 @@ def proved_logs(
     Reads all transactions and receipts of the blocks, some blocks at once. Raises Disproved where
     they do not have the header's roots, and Unprovable, which names the field, where one is left
     out, or for a type of transaction that is not known here: the blocks before are proved. Raises
-    MethodUnavailable or RefusedRequest where the endpoint offers no receipts of blocks, and
+    MethodUnavailable or RefusedRequest where the endpoint offers no receipts, and
     InconsistentAnswer where it now has another block at the height.
     """
     for start in range(0, len(headers), _BLOCKS_PER_BATCH):
@@ -107,10 +108,7 @@ def read_proved_block(client: RpcClient, header: BlockHeader, chain_id: int) -> 
     subject = f"block {header.number}"
     if header.roots is None:
         raise Unprovable(subject, "a header that has its hash", f"one {header.doubt}")
-    height = hex(header.number)
-    block, receipts = _answers(
-        client, [("eth_getBlockByNumber", (height, True)), ("eth_getBlockReceipts", (height,))]
-    )
+    [block], [receipts] = _whole_blocks(client, [header.number], chain_id)
     contents = _proved_contents(client, header, header.roots, block, receipts, chain_id)
     encoded, doubt = _encoded_header(client, header, block)
     if encoded is None:
@@ -121,12 +119,8 @@ def read_proved_block(client: RpcClient, header: BlockHeader, chain_id: int) -> 
 def _proved_logs(
     client: RpcClient, headers: Sequence[BlockHeader], wanted: LogFilter, chain_id: int
 ) -> Iterator[list[Log]]:
-    heights = [hex(header.number) for header in headers]
-    # By height: not every endpoint takes a hash for receipts.
-    calls: list[RpcCall] = [("eth_getBlockByNumber", (height, True)) for height in heights]
-    calls += [("eth_getBlockReceipts", (height,)) for height in heights]
     try:
-        answers = _answers(client, calls)
+        blocks, receipts = _whole_blocks(client, [header.number for header in headers], chain_id)
     except OversizedAnswer:
         if len(headers) == 1:
             raise
@@ -134,7 +128,6 @@ def _proved_logs(
         for part in (headers[:half], headers[half:]):
             yield from _proved_logs(client, part, wanted, chain_id)
         return
-    blocks, receipts = answers[: len(headers)], answers[len(headers) :]
     for header, block, outcomes in zip(headers, blocks, receipts, strict=True):
         assert header.roots is not None
         encoded, _ = _proved_contents(client, header, header.roots, block, outcomes, chain_id)
@@ -142,8 +135,53 @@ def _proved_logs(
         yield _logs(header, hashes, outcomes, wanted)
 
 
+def _whole_blocks(
+    client: RpcClient, numbers: Sequence[int], chain_id: int
+) -> tuple[list[Any], list[Any]]:
+    """Return what an endpoint answers for blocks with their transactions, and for their receipts.
+
+    By height: not every endpoint takes a hash for receipts.
+    """
+    bodies: list[RpcCall] = [("eth_getBlockByNumber", (hex(each), True)) for each in numbers]
+    outcomes: list[RpcCall] = [("eth_getBlockReceipts", (hex(each),)) for each in numbers]
+
+    def by_block() -> tuple[list[Any], list[Any]]:
+        answers = _answers(client, [*bodies, *outcomes])
+        return answers[: len(numbers)], answers[len(numbers) :]
+
+    def one_by_one() -> tuple[list[Any], list[Any]]:
+        blocks = _answers(client, bodies)
+        hashes = [_hashes(client, *each, chain_id) for each in zip(numbers, blocks, strict=True)]
+        return blocks, single_receipts(lambda part: _receipts(client, part), hashes)
+
+    return receipts_of_blocks(client, by_block, one_by_one)
+
+
+def _hashes(client: RpcClient, number: int, block: Any, chain_id: int) -> list[bytes]:
+    """Return the hashes of a block's transactions, computed from their fields.
+
+    Returns none where they cannot be computed: the proof of the transactions says why.
+    """
+    try:
+        return [keccak256(each) for each in _sent(client, number, block, chain_id).encoded]
+    except (InconsistentAnswer, Unprovable):
+        return []
+
+
+def _receipts(client: RpcClient, hashes: Sequence[bytes]) -> list[Any]:
+    """Return the receipts of transactions, None for an unknown one, in halves where need be."""
+    calls: list[RpcCall] = [("eth_getTransactionReceipt", (hex0x(each),)) for each in hashes]
+    try:
+        return _answers(client, calls)
+    except OversizedAnswer:
+        if len(hashes) <= _CALLS_PER_BLOCK:
+            raise
+    half = len(hashes) // 2
+    return [*_receipts(client, hashes[:half]), *_receipts(client, hashes[half:])]
+
+
 def _answers(client: RpcClient, calls: Sequence[RpcCall]) -> list[Any]:
-    """Return what an endpoint answers to a batch; the two calls of one block also each alone.
+    """Return what an endpoint answers to a batch; two calls, as one block's, also each alone.
 
     A limit of a batch's bytes is none for a single answer.
     """
@@ -165,41 +203,37 @@ def _proved_contents(
 ) -> tuple[list[bytes], list[bytes]]:
     """Return the encoded transactions and receipts of answers, proved by a header's roots."""
     number = header.number
-    subject = f"block {number}"
+    subject, about_receipts = f"block {number}", f"receipts of block {number}"
     if not isinstance(block, dict) or not isinstance(receipts, list):
         raise client.inconsistent(subject, "a block and its receipts", "none")
-    named = client.parsed(
-        subject, lambda each: {value.get("blockHash") for value in each}, receipts
-    )
+    told = [each for each in receipts if each is not None]
+    named = client.parsed(subject, lambda each: {value.get("blockHash") for value in each}, told)
     if {block.get("hash"), *named - {None}} != {hex0x(header.hash)}:
         raise client.inconsistent(subject, "the same block twice", "another one")
-    sent = _proved_part(
-        client,
-        "transaction",
-        number,
-        block.get("transactions"),
-        lambda index, value: completed_transaction(value, chain_id),
-        encode_transaction,
-        roots.transactions,
-    )
+    sent = _sent(client, number, block, chain_id)
+    _check_root(client, f"transactions of block {number}", sent, roots.transactions)
+    if len(told) < len(receipts):
+        # Nodes that lag, or that forgot old transactions, answer so: that proves no lie.
+        got = f"null for {len(receipts) - len(told)} of them"
+        raise Unprovable(about_receipts, f"{len(sent.encoded)} receipts", got)
     if len(receipts) != len(sent.encoded):
-        expected, got = f"{len(sent.encoded)} receipts", len(receipts)
+        expected, found = f"{len(sent.encoded)} receipts", len(receipts)
         if not receipts:
             # Nodes that lost the receipts of a block answer so: that proves no lie.
-            raise Unprovable(f"receipts of block {number}", expected, "none")
+            raise Unprovable(about_receipts, expected, "none")
         if None in named:
             # Nothing says that these are of this block.
-            raise client.inconsistent(f"receipts of block {number}", expected, got)
-        raise Disproved(f"receipts of block {number} at {client.name}", expected, got)
-    outcomes = _proved_part(
+            raise client.inconsistent(about_receipts, expected, found)
+        raise Disproved(f"{about_receipts} at {client.name}", expected, found)
+    outcomes = _part(
         client,
         "receipt",
         number,
         receipts,
         lambda index, value: completed_receipt(value, sent.completed[index].answer),
         encode_receipt,
-        roots.receipts,
     )
+    _check_root(client, about_receipts, outcomes, roots.receipts)
     return sent.encoded, outcomes.encoded
 
 
@@ -211,18 +245,29 @@ class _Part:
     encoded: list[bytes]
 
 
-def _proved_part(
+def _sent(client: RpcClient, number: int, block: Any, chain_id: int) -> _Part:
+    """Return the transactions of a block, which may be any answer, completed and encoded."""
+    return _part(
+        client,
+        "transaction",
+        number,
+        block.get("transactions") if isinstance(block, dict) else None,
+        lambda index, value: completed_transaction(value, chain_id),
+        encode_transaction,
+    )
+
+
+def _part(
     client: RpcClient,
     kind: str,
     number: int,
     answers: Any,
     complete: Callable[[int, Any], Completed],
     encode: Callable[[Mapping[str, Any], str], bytes],
-    root: bytes,
 ) -> _Part:
-    """Return the transactions or receipts of a block completed and encoded; they have the root.
+    """Return the transactions or receipts of a block completed and encoded.
 
-    Raises Unprovable where they lack a field, or have another root with a field that was assumed.
+    Raises Unprovable where they lack a field.
     """
 
     def read(values: Any) -> _Part:
@@ -233,14 +278,17 @@ def _proved_part(
         ]
         return _Part(completed, encoded)
 
-    subject = f"{kind}s of block {number}"
-    part = client.parsed(subject, read, answers)
-    if (found := trie_root(part.encoded)) != root:
-        expected, got = f"the root {hex0x(root)}", hex0x(found)
-        if assumed := dict.fromkeys(name for each in part.completed for name in each.assumed):
-            raise Unprovable(subject, expected, f"{got} without {', '.join(assumed)}")
-        raise Disproved(f"{subject} at {client.name}", expected, got)
-    return part
+    return client.parsed(f"{kind}s of block {number}", read, answers)
+
+
+def _check_root(client: RpcClient, subject: str, part: _Part, root: bytes) -> None:
+    """Raise Disproved for another root, or Unprovable if a field was assumed."""
+    if (found := trie_root(part.encoded)) == root:
+        return
+    expected, got = f"the root {hex0x(root)}", hex0x(found)
+    if assumed := dict.fromkeys(name for each in part.completed for name in each.assumed):
+        raise Unprovable(subject, expected, f"{got} without {', '.join(assumed)}")
+    raise Disproved(f"{subject} at {client.name}", expected, got)
 
 
 def _logs(

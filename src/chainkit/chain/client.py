@@ -95,6 +95,8 @@ class RpcClient:
         self._counting = threading.Lock()
         self.proved_header_fields: dict[tuple[str, ...], int] = {}
         """Which fields of hard forks a header has that was proved, to the highest such block."""
+        self.block_receipts_from = 0.0
+        """On the monotonic clock, when the endpoint is asked for receipts by block again."""
 
     def __repr__(self) -> str:
         """Show the host only."""

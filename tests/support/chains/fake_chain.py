@@ -195,6 +195,14 @@ class FakeChain:
         number = int(block, 16)
         return list(self.blocks[number].sealed.receipts) if number <= self.head.number else None
 
+    def _eth_getTransactionReceipt(self, transaction_hash: str) -> Any:  # noqa: N802
+        if not self.offers_receipts:
+            raise LookupError("the method is not available")
+        receipts = (each for block in self.blocks for each in block.sealed.receipts)
+        return next(
+            (each for each in receipts if each["transactionHash"] == transaction_hash), None
+        )
+
     def _eth_chainId(self) -> Any:  # noqa: N802
         return hex(self.record.chain_id)
 

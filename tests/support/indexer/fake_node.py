@@ -78,6 +78,7 @@ class FakeNode:
         self.chain.offers_receipts = False
         self.catch_up(page_blocks)
         self.chain.offers_receipts = True
+        self.chain.endpoint.block_receipts_from = 0.0
 
     def rows(self, table: Any) -> list[tuple[Any, ...]]:
         with self.store.reading() as connection:

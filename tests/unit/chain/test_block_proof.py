@@ -13,14 +13,13 @@ from chainkit.chain.block_proof import proved_logs
 from chainkit.errors import (
     Disproved,
     InconsistentAnswer,
-    MethodRefused,
     OversizedAnswer,
     Unprovable,
 )
 from chainkit.ethereum.bloom import bloom_of
 from chainkit.types import BlockHeader, Log
 from support.chains.sealed import BareLog, BareTransaction, SealedBlock, resealed, seal
-from support.endpoints.fake_endpoint import FakeProvider, RpcError
+from support.endpoints.fake_endpoint import FakeProvider
 from support.endpoints.liar import changed, places
 from support.vectors import case_name, from_hex, load
 
@@ -291,7 +290,7 @@ def test_header__field_of_a_hard_fork_left_out__is_no_lie_and_names_both(
     assert header.doubt == f"whose fields do not have its hash: it may lack {name} ({hardfork})"
 
 
-@pytest.mark.parametrize("receipts", [None, [{}], "0x", [None]])
+@pytest.mark.parametrize("receipts", [None, [{}], "0x"])
 def test_receipts__not_there_or_no_receipts__are_asked_again(receipts: Any) -> None:
     header = header_of(endpoint_of(BLOCK))
 
@@ -306,6 +305,15 @@ def test_receipts__none_for_a_block_with_transactions__is_not_proved_and_no_lie(
 
     with pytest.raises(Unprovable, match="expected 3 receipts, got none"):
         read_proved_logs(answering(BLOCK.header, list(BLOCK.transactions), []), [header], ANY_LOG)
+
+
+@pytest.mark.parametrize("receipts", [[None], [*BLOCK.receipts[:2], None]])
+def test_receipts__null_among_them__are_not_proved_and_no_lie(receipts: list[Any]) -> None:
+    header = header_of(endpoint_of(BLOCK))
+    endpoint = answering(BLOCK.header, list(BLOCK.transactions), receipts)
+
+    with pytest.raises(Unprovable, match="expected 3 receipts, got null for 1 of them"):
+        read_proved_logs(endpoint, [header], ANY_LOG)
 
 
 def test_receipts__of_another_block_at_the_height__are_asked_again_and_not_disproved() -> None:
@@ -326,17 +334,6 @@ def test_block__type_that_is_not_known_here__is_not_proved(part: str) -> None:
 
     with pytest.raises(Unprovable, match="a type that this version knows, got 0x50"):
         read_proved_logs(answering(BLOCK.header, **parts), [header], ANY_LOG)
-
-
-def test_receipts__not_offered__says_so() -> None:
-    header = header_of(endpoint_of(BLOCK))
-    refused = RpcError(-32601, "the method eth_getBlockReceipts does not exist")
-    provider = FakeProvider(
-        {"eth_getBlockByNumber": lambda *_: BLOCK.answer(True), "eth_getBlockReceipts": refused}
-    )
-
-    with pytest.raises(MethodRefused):
-        read_proved_logs(provider.endpoint(), [header], ANY_LOG)
 
 
 class Narrow(FakeProvider):

@@ -118,7 +118,7 @@ REPORTS = [
         "erigontech/erigon#2633",
         proof,
         answers(eth_getBlockReceipts=[BLOCK.receipts[0], None]),
-        InconsistentAnswer,
+        Unprovable,
     ),
     Report(
         "enviodev/hyperindex#1498",

@@ -57,11 +57,18 @@ def test_check_record__first_endpoint_lies__is_confirmed_by_the_second() -> None
     check_record(pool_of(chain, Contracts(HONEST)), chain.deployment)
 
 
-class WithoutReceipts(FakeChain):
-    """A chain at an endpoint that offers no receipts of blocks."""
+class WithoutBlockReceipts(FakeChain):
+    """A chain at an endpoint that offers no receipts by block."""
 
     def _eth_getBlockReceipts(self, block: str) -> Any:  # noqa: N802
         raise LookupError("the method eth_getBlockReceipts does not exist")
+
+
+class WithoutReceipts(WithoutBlockReceipts):
+    """A chain at an endpoint that offers no receipts."""
+
+    def _eth_getTransactionReceipt(self, transaction_hash: str) -> Any:  # noqa: N802
+        raise LookupError("the method eth_getTransactionReceipt does not exist")
 
 
 class Silent(FakeChain):
@@ -87,6 +94,7 @@ def test_check_can_prove__one_host_without_receipts__is_refused_with_what_helps(
 def test_check_can_prove__receipts_another_host_or_no_answer_yet__may_begin() -> None:
     for pool in (
         pool_of(FakeChain()),
+        pool_of(WithoutBlockReceipts()),
         pool_of(WithoutReceipts(), WithoutReceipts()),
         pool_of(Silent()),
     ):

@@ -32,7 +32,8 @@ LAST = FIRST_BLOCK + len(POSTS) - 1
 
 
 RECEIPTS = "eth_getBlockReceipts"
-WITHOUT = (RECEIPTS,)
+ONE_RECEIPT = "eth_getTransactionReceipt"
+WITHOUT = (RECEIPTS, ONE_RECEIPT)
 
 
 def honest(method: str, params: Any, result: Any) -> Any:
@@ -287,7 +288,7 @@ def test_establish__second_endpoint_lags__waits(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("tamper", "refused", "why"),
     [
-        (honest, WITHOUT, "no receipts of blocks"),
+        (honest, WITHOUT, "no receipts"),
         (more_fields, (), "the header of block 3 with fields that are not known here"),
     ],
 )
@@ -306,12 +307,39 @@ def test_establish__no_receipts_once__are_asked_for_again_later(trial: Trial) ->
     asked, prover = trial.endpoint("first", refused=WITHOUT), trial.prover(True)
     for _ in range(3):
         assert trial.establish(asked, prover) is Provenance.ONE_ENDPOINT
-    assert asked.asked.count(RECEIPTS) == 2
+    assert asked.asked.count(RECEIPTS) == asked.asked.count(ONE_RECEIPT) - 1 == 2
 
-    asked.refused = ()
+    asked.refused = (RECEIPTS,)
     trial.now = 600.0
 
     assert trial.establish(asked, prover) is Provenance.RECEIPTS
+
+
+def test_establish__no_receipts_by_block__are_proved_one_by_one(trial: Trial) -> None:
+    asked, prover = trial.endpoint("first", refused=(RECEIPTS,)), trial.prover()
+
+    for _ in range(3):
+        assert trial.establish(asked, prover) is Provenance.RECEIPTS
+
+    # In vain with the first page alone: for the two of its blocks that may have payloads.
+    assert asked.asked.count(RECEIPTS) == 2
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_establish__one_receipt_is_not_known__is_not_proved_and_no_lie(
+    trial: Trial, others: int
+) -> None:
+    def forgotten(method: str, params: Any, result: Any) -> Any:
+        return None if method == ONE_RECEIPT else result
+
+    asked = trial.endpoint("first", forgotten, (RECEIPTS,))
+    trial.others = [trial.endpoint("second").endpoint] * others
+
+    if others:
+        assert trial.establish(asked) is Provenance.SECOND_ENDPOINT
+    else:
+        with pytest.raises(Unconfirmed, match="receipts of block 3: .* null for"):
+            trial.establish(asked)
 
 
 def test_establish__access_refused__is_no_missing_method(trial: Trial) -> None:

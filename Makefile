@@ -180,10 +180,11 @@ integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and c
 	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/client tests/verification tests/network -q -rs \
 	  $(PARALLEL)
 
-test-chains: setup  ## the indexer on geth, which is built from its Go module; left out where Go is not
-	@if ! command -v go > /dev/null && [ ! -x .cache/bin/geth ]; then \
-	  echo "test-chains: left out, since there is no Go on this machine"; exit 0; fi; \
-	tools/install_geth.sh $(CACHE) && $(PYTEST) tests/geth -q -rs --timeout 900
+test-chains: setup  ## the indexer on geth, built where Go is, and on hardhat from npm; says what is left out
+	@if command -v go > /dev/null || [ -x .cache/bin/geth ]; then tools/install_geth.sh $(CACHE); \
+	  else echo "test-chains: geth is left out, since there is no Go on this machine"; fi
+	@tools/install_hardhat.sh $(CACHE)
+	$(PYTEST) tests/geth tests/hardhat -q -rs --timeout 900
 
 gas-check: setup  ## measure what messages and the registry cost; fail unless it is as in docs/gas.json
 	python -m tools.gas_study --check
@@ -253,6 +254,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 	    --constraint requirements/dev.txt --extra $$extra pyproject.toml \
 	    --output-file requirements/constraints/$$extra.txt; done
 	npm install --package-lock-only
+	cp .npmrc tools/hardhat && npm install --package-lock-only --prefix tools/hardhat; rm tools/hardhat/.npmrc
 
 generate: setup  ## write the generated files again: protobuf, ABIs and code, vectors
 	python tools/generate_protobuf.py

@@ -47,6 +47,8 @@ class Geth:
     ``url`` is its public endpoint, ``fork`` the hard fork that its chain is at.
     """
 
+    chain_id = CHAIN_ID
+
     def __init__(self, folder: Path, fork: str) -> None:
         """Write the genesis block of a chain at a hard fork, and start it."""
         self._forkchoice, self._get, self._new = _ENGINE[fork]

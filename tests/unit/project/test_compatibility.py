@@ -13,6 +13,7 @@ from support.vectors import load
 PAGE = (DOCS / "compatibility.md").read_text()
 ROWS = re.findall(r"^\| .*?(@?[\w/-]+)(?:`\))? \| (\d[\w.-]*) \|", PAGE, re.M)
 NPM = json.loads((ROOT / "package-lock.json").read_text())["packages"]
+HARDHAT = json.loads((ROOT / "tools" / "hardhat" / "package-lock.json").read_text())["packages"]
 PYTHON = (ROOT / "requirements" / "dev.txt").read_text()
 
 
@@ -23,8 +24,9 @@ def tried(name: str) -> str:
             r"^version=v([\d.]+)$", (ROOT / "tools" / "install_geth.sh").read_text(), re.M
         )
         return str(version)
-    if f"node_modules/{name}" in NPM:
-        return str(NPM[f"node_modules/{name}"]["version"])
+    for locked in (NPM, HARDHAT):
+        if f"node_modules/{name}" in locked:
+            return str(locked[f"node_modules/{name}"]["version"])
     recorded = re.match(r"(\S+) ([\d.]+), by ", load("protobuf_es")["source"])
     if recorded is not None and recorded[1] == name:
         return recorded[2]

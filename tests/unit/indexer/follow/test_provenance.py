@@ -338,7 +338,7 @@ def test_establish__one_receipt_is_not_known__is_not_proved_and_no_lie(
     if others:
         assert trial.establish(asked) is Provenance.SECOND_ENDPOINT
     else:
-        with pytest.raises(Unconfirmed, match="receipts of block 3: .* null for"):
+        with pytest.raises(Unconfirmed, match=r"receipts of block 3: .* null for"):
             trial.establish(asked)
 
 

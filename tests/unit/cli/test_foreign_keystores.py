@@ -26,7 +26,9 @@ from support.key_command import (
     with_derivation,
     without,
 )
+from support.vectors import case_name, load
 
+OF_TOOLS = load("foreign_keystores")
 SCRYPT = {"dklen": 32, "n": 2, "p": 1, "r": 8, "salt": "00" * 16}
 
 
@@ -133,6 +135,38 @@ def test_show_key__keystore_of_ethers__opens_with_its_password_alone(
         assert result.output.endswith(f"address     {ETHERS['address']}\n")
     else:
         assert refusal_of(result).endswith("expected its password, got another password")
+
+
+def capitals(value: Any) -> Any:
+    """A keystore whose names are all capitals."""
+    if isinstance(value, dict):
+        return {name.upper(): capitals(each) for name, each in value.items()}
+    return value
+
+
+@pytest.mark.parametrize("case", OF_TOOLS["keystores"], ids=case_name)
+@pytest.mark.parametrize(
+    "form", [lambda keystore: keystore, capitals], ids=["as it is", "capitals"]
+)
+def test_show_key__keystore_of_another_tool__opens_whatever_its_capitals(
+    keystore: Path, password: Path, case: dict[str, Any], form: Any
+) -> None:
+    keystore.write_text(json.dumps(form(case["keystore"])))
+
+    result = run("show", "--keystore", keystore, typed=f"{OF_TOOLS['password']}\n")
+
+    assert result.output.endswith(f"address     {OF_TOOLS['address']}\n")
+
+
+@pytest.mark.parametrize("case", OF_TOOLS["keystores"], ids=case_name)
+def test_show_key__another_password_for_a_tools_keystore__is_the_reason(
+    keystore: Path, case: dict[str, Any]
+) -> None:
+    keystore.write_text(json.dumps(case["keystore"]))
+
+    result = run("show", "--keystore", keystore, typed="battery staple\n")
+
+    assert refusal_of(result).endswith("expected its password, got another password")
 
 
 def test_show_key__byte_order_marks__are_taken(keystore: Path, password: Path) -> None:

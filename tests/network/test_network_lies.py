@@ -149,11 +149,25 @@ def test_node_of_another_make__lies_to_one__is_proved_and_all_else_is_equal(stor
 
     until(lambda: accusations() == {proof})
     for originator_id, envelopes in story.published.items():
-        until(lambda: foreign.api.query(originators=[originator_id])[:3] == envelopes)  # noqa: B023
-    logs = [api.query(originators=[foreign.node_id]) for api in (*apis(story), foreign.api)]
+        until(lambda: foreign.holds(originator_id)[:3] == envelopes)  # noqa: B023
+    logs = [api.query(originators=[foreign.node_id]) for api in apis(story)]
+    logs.append(foreign.holds(foreign.node_id))
     assert [ids(each) for each in logs] == [list(range(1, COUNT + 1))] * 4
     assert len({tuple(each[:-1]) for each in logs}) == 1
     assert len({each[-1] for each in logs}) == 2
+
+
+def test_questions__of_nodes_watchers_and_auditors__have_a_cursor(
+    story: Story, tmp_path: Path
+) -> None:
+    asked, without_cursor = story.foreign.asked()
+    assert (asked >= len(story.honest), without_cursor) == (True, 0)
+
+    chain = ("--rpc", story.network.chain.url, "--deployment", story.network.chain.record_path)
+    run("audit", "export-node", story.foreign.url, *chain, "--out", tmp_path / "node")
+
+    again, without_cursor = story.foreign.asked()
+    assert (again > asked, without_cursor) == (True, 0)
 
 
 def apis(story: Story) -> list[Api]:
@@ -231,6 +245,7 @@ def test_check__by_a_stranger__finds_each_lie_and_triage_takes_the_evidence(
     )
 
     assert checked.code == 1, checked.err
+    assert story.foreign.asked()[1] == 0
     nodes = {each["node_id"]: each for each in checked.content["nodes"]}
     for node in story.honest:
         types = {each["type"] for each in nodes[node.node_id]["findings"]}

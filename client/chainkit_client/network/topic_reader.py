@@ -15,7 +15,7 @@ from typing import Final
 from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import stated_place
-from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.envelope_queries import envelopes_behind, topics_behind
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Entry
 from chainkit.service.refusals import PassedOn
@@ -218,9 +218,7 @@ class TopicReader:
     def _query(
         self, cursor: Mapping[int, int], limit: int
     ) -> message_api_pb2.QueryEnvelopesRequest:
-        query = message_api_pb2.EnvelopesQuery(
-            topics=[self.topic.topic], last_seen={"node_id_to_sequence_id": cursor}
-        )
+        query = topics_behind([self.topic.topic], cursor)
         return message_api_pb2.QueryEnvelopesRequest(query=query, limit=limit)
 
     def _take(self, node: AskedNode, page: Iterable[bytes], found: Followed) -> None:

@@ -19,6 +19,7 @@ from google.protobuf.message import DecodeError
 
 from chainkit.errors import InvalidSignature, MalformedAnswer
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key, stated_place
+from chainkit.protocol.envelope_queries import envelopes_behind, topics_behind
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.received_envelope import read_received
@@ -41,12 +42,11 @@ class Question:
 
     def request(self) -> message_api_pb2.QueryEnvelopesRequest:
         """Return the request of a client."""
-        request = message_api_pb2.QueryEnvelopesRequest(limit=PAGE)
-        if self.originator_id is not None:
-            request.query.originator_node_ids.append(self.originator_id)
-        request.query.topics.extend(sorted(self.topics))
-        request.query.last_seen.node_id_to_sequence_id.update(self.cursor)
-        return request
+        if self.originator_id is None:
+            query = topics_behind(sorted(self.topics), self.cursor)
+        else:
+            query = envelopes_behind(self.originator_id, self.cursor.get(self.originator_id, 0))
+        return message_api_pb2.QueryEnvelopesRequest(query=query, limit=PAGE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from chainkit.nodes.channel import connect, wait_until_connected
 from chainkit.nodes.outcomes import NodeLost, sorted_out
 from chainkit.protocol import methods
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
+from chainkit.protocol.envelope_queries import topics_behind
 from chainkit.protocol.originated_envelope import parse_originated, recover_originator
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
@@ -69,7 +70,7 @@ class NodeConnection:
         self, topic: bytes, cursor: Mapping[int, int], seconds: float
     ) -> Sequence[bytes]:
         """Return a page of a topic behind a cursor; errors are those of ``publish``."""
-        request = message_api_pb2.QueryEnvelopesRequest(query=_query(topic, cursor))
+        request = message_api_pb2.QueryEnvelopesRequest(query=topics_behind([topic], cursor))
         return await self.query(request, seconds)
 
     async def query(
@@ -156,7 +157,7 @@ class NodeConnection:
         Raises NodeLost where the node does not serve the payload in time.
         """
         originator_id, sequence_id = place
-        query = _query(topic, {originator_id: sequence_id - 1})
+        query = topics_behind([topic], {originator_id: sequence_id - 1})
         request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
         got: object = "its end"
         call = self._subscribe(request, timeout=seconds)
@@ -211,12 +212,6 @@ def signer_of(envelope: bytes) -> bytes | None:
             return recover_node_key(parse_originator_envelope(envelope))
     except MalformedData:
         return None
-
-
-def _query(topic: bytes, cursor: Mapping[int, int]) -> message_api_pb2.EnvelopesQuery:
-    return message_api_pb2.EnvelopesQuery(
-        topics=[topic], last_seen={"node_id_to_sequence_id": dict(cursor)}
-    )
 
 
 def _is_of(envelope: bytes, transaction_hash: bytes) -> bool:

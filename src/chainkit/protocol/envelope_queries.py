@@ -1,6 +1,12 @@
-"""Questions for the envelopes that a node holds (XIP-49 §3.2.3)."""
+"""Questions for the envelopes that a node holds (XIP-49 §3.2.3).
+
+Each has a cursor, be it one without entries: some nodes take a subscription without a cursor for
+one of news alone.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 from chainkit.protocol.proto import message_api_pb2
 
@@ -10,4 +16,13 @@ def envelopes_behind(originator_id: int, after_id: int) -> message_api_pb2.Envel
     return message_api_pb2.EnvelopesQuery(
         originator_node_ids=[originator_id],
         last_seen={"node_id_to_sequence_id": {originator_id: after_id}},
+    )
+
+
+def topics_behind(
+    topics: Iterable[bytes], cursor: Mapping[int, int]
+) -> message_api_pb2.EnvelopesQuery:
+    """Ask for the envelopes of some topics behind a cursor, by originator."""
+    return message_api_pb2.EnvelopesQuery(
+        topics=topics, last_seen={"node_id_to_sequence_id": dict(cursor)}
     )

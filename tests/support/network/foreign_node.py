@@ -9,6 +9,7 @@ The test speaks to the process by three methods of a service of its own::
     /Foreign/Begin    {"node_id": 200, "peers": {"100": "http://…:5050"}, "victim": 100}
     /Foreign/Twice    signs two envelopes under the next id: the victim gets the other one
     /Foreign/Streams  {"100": 1}: how many streams each node, by its token, has ever opened here
+    /Foreign/Asked    [12, 0]: queries and subscriptions that ever came, and those without a cursor
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class ForeignNode:
         """The envelopes that the victim gets, by ids of this node."""
         self._last_ns = 0
         self._streams: Counter[int] = Counter()
+        self._asked = self._without_cursor = 0
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -83,6 +85,9 @@ class ForeignNode:
     async def streams(self, _request: bytes, _: Any) -> bytes:
         return json.dumps(self._streams).encode()
 
+    async def asked(self, _request: bytes, _: Any) -> bytes:
+        return json.dumps([self._asked, self._without_cursor]).encode()
+
     async def publish(self, request: bytes, _: Any) -> bytes:
         """Originate payloads, whatever they are."""
         new = []
@@ -93,6 +98,7 @@ class ForeignNode:
 
     async def query(self, request: bytes, context: Any) -> bytes:
         asked = message_api_pb2.QueryEnvelopesRequest.FromString(request)
+        self._count(asked.query)
         seen = asked.query.last_seen.node_id_to_sequence_id
         cursor = {each: seen.get(each, 0) for each in asked.query.originator_node_ids}
         found = self._behind(cursor, _reader(context))[: asked.limit or PAGE]
@@ -100,6 +106,7 @@ class ForeignNode:
 
     async def subscribe(self, request: bytes, context: Any) -> AsyncIterator[bytes]:
         query = message_api_pb2.SubscribeEnvelopesRequest.FromString(request).query
+        self._count(query)
         seen = query.last_seen.node_id_to_sequence_id
         # Without a cursor, what is held already is no news.
         cursor = {
@@ -131,6 +138,10 @@ class ForeignNode:
                     async for frame in subscribe(request.SerializeToString()):
                         self._hold(peer_id, Envelopes.FromString(frame).envelopes)
                 await asyncio.sleep(AGAIN_SECONDS)
+
+    def _count(self, query: message_api_pb2.EnvelopesQuery) -> None:
+        self._asked += 1
+        self._without_cursor += not query.HasField("last_seen")
 
     def _next(self) -> tuple[int, int]:
         self._last_ns = max(time.time_ns(), self._last_ns + 2)
@@ -170,7 +181,12 @@ async def _serve() -> None:
     node = ForeignNode(SigningKey(bytes.fromhex(sys.stdin.readline())))
     unary: dict[str, dict[str, Callable[[bytes, Any], Awaitable[bytes]]]] = {
         REPLICATION: {"PublishPayerEnvelopes": node.publish, "QueryEnvelopes": node.query},
-        CONTROL: {"Begin": node.begin, "Twice": node.twice, "Streams": node.streams},
+        CONTROL: {
+            "Begin": node.begin,
+            "Twice": node.twice,
+            "Streams": node.streams,
+            "Asked": node.asked,
+        },
     }
     # With gRPC's own options, as most nodes have them.
     server = grpc.aio.server()
@@ -217,6 +233,15 @@ class ForeignProcess:
         """Return how many streams each node has ever opened there."""
         answer = json.loads(self.api.call("Streams", b"", CONTROL))
         return {int(each): count for each, count in answer.items()}
+
+    def holds(self, originator_id: int) -> list[bytes]:
+        """Return an originator's envelopes, asked for with a cursor."""
+        return self.api.query(originators=[originator_id], cursor={originator_id: 0})
+
+    def asked(self) -> tuple[int, int]:
+        """Return how many questions for envelopes ever came, and how many had no cursor."""
+        number, without_cursor = json.loads(self.api.call("Asked", b"", CONTROL))
+        return number, without_cursor
 
 
 @contextmanager

@@ -185,6 +185,21 @@ def test_run__journal_of_a_newer_chainkit__is_refused_and_stays_as_it_was(
     assert path.read_bytes() == before
 
 
+def test_run__payer_lets_a_contract_act_for_it__warns_and_names_the_contract(
+    gateway: OwnGateway, chain: Anvil
+) -> None:
+    delegate = "0x" + 20 * "11"
+    chain.request("anvil_setCode", PAYER_ADDRESS, "0xef0100" + delegate[2:])
+    try:
+        gateway.start()
+    finally:
+        chain.request("anvil_setCode", PAYER_ADDRESS, "0x")
+
+    entries = map(json.loads, gateway.log.read_text().splitlines())
+    [warned] = [each for each in entries if each["event"] == "payer_delegated"]
+    assert (warned["level"], warned["delegate"]) == ("warning", delegate)
+
+
 def days_kept(api: Api, days: int | None) -> float:
     """Let the shop publish a welcome; return for how many days the node keeps it."""
     request = PublishClientEnvelopesRequest(envelopes=[new_welcome()[0]], retention_days=days)

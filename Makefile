@@ -254,7 +254,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 	    --constraint requirements/dev.txt --extra $$extra pyproject.toml \
 	    --output-file requirements/constraints/$$extra.txt; done
 	npm install --package-lock-only
-	cp .npmrc tools/hardhat && npm install --package-lock-only --prefix tools/hardhat; rm tools/hardhat/.npmrc
+	npm install --package-lock-only --omit-lockfile-registry-resolved --prefix tools/hardhat
 
 generate: setup  ## write the generated files again: protobuf, ABIs and code, vectors
 	python tools/generate_protobuf.py

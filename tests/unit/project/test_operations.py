@@ -107,6 +107,23 @@ def test_compose__each_service__restarts_and_what_holds_state_has_a_volume() -> 
         assert path[2:] in ignored or (OPERATIONS / path).exists(), path
 
 
+PINNED = re.compile(r"[a-z/]+:v?\d+(\.\d+)+[\w-]*@sha256:[0-9a-f]{64}")
+
+
+def test_images__of_others__are_named_by_digest() -> None:
+    bases = set(re.findall(r"^FROM (\S+)", DOCKERFILE, re.MULTILINE))
+    taken = {each["image"] for each in COMPOSE["services"].values() if "build" not in each}
+
+    assert len(bases) == 1 and len(taken) == 3
+    for image in bases | taken:
+        assert PINNED.fullmatch(image), image
+
+
+def test_compose__each_service__has_a_limit_of_memory() -> None:
+    for name, service in COMPOSE["services"].items():
+        assert re.fullmatch(r"\d+[mg]", service["mem_limit"]), name
+
+
 def test_compose__secrets__are_files_that_git_ignores() -> None:
     used = {
         secret for service in COMPOSE["services"].values() for secret in service.get("secrets", [])
@@ -138,7 +155,7 @@ def test_image__final_stage__is_slim_without_root_and_without_secrets() -> None:
     stage = DOCKERFILE.split("\nFROM ")[-1]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-    assert stage.startswith("python:3.11-slim\n")
+    assert re.match(r"python:3\.11\.\d+-slim@", stage)
     assert project["requires-python"] == ">=3.11"
     [extras] = re.findall(r"chainkit\[(.*?)\]", stage)
     assert {"gateway", "indexer", "node"} == set(extras.split(","))

@@ -41,13 +41,13 @@ def tagged(tag: int, *parts: bytes) -> bytes:
     return bytes([tag]) + length + content
 
 
-def make_pair() -> tuple[bytes, bytes]:
+def make_pair(ends: bytes = b"490101000000Z") -> tuple[bytes, bytes]:
     """Return a self-signed certificate of ``localhost``, and its key, in PEM."""
     key = ECC.generate(curve="P-256")
     algorithm = tagged(0x30, DerObjectId("1.2.840.10045.4.3.2").encode())
     common_name = tagged(0x30, DerObjectId("2.5.4.3").encode(), tagged(0x0C, b"localhost"))
     name = tagged(0x30, tagged(0x31, common_name))
-    validity = tagged(0x30, tagged(0x17, b"200101000000Z"), tagged(0x17, b"490101000000Z"))
+    validity = tagged(0x30, tagged(0x17, b"200101000000Z"), tagged(0x17, ends))
     names = tagged(0x04, tagged(0x30, tagged(0x82, b"localhost")))
     extension = tagged(0x30, DerObjectId("2.5.29.17").encode(), names)
     body = tagged(

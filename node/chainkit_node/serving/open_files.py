@@ -20,7 +20,7 @@ OTHER_FILES: Final = 200
 
 def within_open_files(limits: StrangerLimits) -> StrangerLimits:
     """Raise the process's own limit as far as needed; return limits that fit it, and say so."""
-    soft, hard = map(_number, resource.getrlimit(resource.RLIMIT_NOFILE))
+    soft, hard = open_files()
     raised, connections = fit(limits.connections, soft, hard)
     if raised != soft:
         _, kept = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -29,6 +29,12 @@ def within_open_files(limits: StrangerLimits) -> StrangerLimits:
         text = f"at most {connections} connections: the process may open {raised} files"
         log_event(LogEvent("few_open_files", text, {"files": raised}, logging.WARNING))
     return replace(limits, connections=connections)
+
+
+def open_files() -> tuple[int, int]:
+    """Return how many files this process may open, and up to how many it may raise that itself."""
+    soft, hard = map(_number, resource.getrlimit(resource.RLIMIT_NOFILE))
+    return soft, hard
 
 
 def fit(connections: int, soft: int, hard: int) -> tuple[int, int]:

@@ -1,17 +1,20 @@
-"""``chainkit doctor``: the programs that each role needs, and how to get them."""
+"""``chainkit doctor``: what each role needs of a machine, and how to get what is missing."""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import shutil
 import sys
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
 from typing import Final
 
 import click
 
 from chainkit.extras import how_to_install
 from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version, output_of
+from chainkit.terminal.machine import Finding, ServiceFiles, service_options
 from chainkit.terminal.options import echo_json, json_option
 
 _INDEXER_PACKAGES: Final = ("sqlalchemy", "pyarrow", "psycopg", "alembic", "prometheus_client")
@@ -30,19 +33,12 @@ _MODULES: Final = {"grpcio": "grpc", "grpcio_status": "google.rpc"}
 """Packages whose modules have another name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that a role needs."""
-
-    role: str
-    name: str
-    present: bool
-    detail: str
-    """The version found, or how to get what is missing."""
+_NODE_MODULE: Final = "chainkit_node.cli.machine"
+"""Imported by its name: the library stands below the node, which may not be installed."""
 
 
 def inspect_machine() -> list[Finding]:
-    """Look at this machine; nothing is installed and no server is asked."""
+    """Look at packages and programs; nothing is installed and no server is asked."""
     in_a_clone = "`make setup` in a clone, then .cache/bin on the PATH (CONTRIBUTING.md)"
     return [
         _python(),
@@ -101,17 +97,25 @@ def _program(role: str, name: str, hint: str) -> Finding:
     type=click.Choice(["operator", "node", "application", "auditor", "council", "developer"]),
     help="Look only at what this role needs.",
 )
+@service_options
 @json_option
-def doctor(role: str | None, as_json: bool) -> None:
+def doctor(role: str | None, given: ServiceFiles, as_json: bool) -> None:
     """Say what this machine has, what each role lacks, and how to get it.
 
-    Exits 1 if something is lacking.
+    Exits 1 if something is lacking. With `--role node` it also looks at the clock, open files and
+    disk, and at the certificate and the endpoints where they are given, as `node run` gets them:
+    endpoints are asked, nobody else is, and nothing is written.
 
     \b
     Example:
       chainkit doctor --role auditor
     """
     findings = [f for f in inspect_machine() if role is None or f.role in (role, "everyone")]
+    if role == "node" and all(finding.present for finding in findings):
+        inspect_service: Callable[[ServiceFiles], Iterable[Finding]] = importlib.import_module(
+            _NODE_MODULE
+        ).inspect_service
+        findings += inspect_service(given)
     if as_json:
         echo_json([asdict(finding) for finding in findings])
     else:

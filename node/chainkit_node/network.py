@@ -115,6 +115,8 @@ class NetworkTasks:
                 chance,
             )
         metrics.counts_dependencies(self._dependencies.waiting)
+        metrics.knows_registry(lambda: listing().state)
+        metrics.knows_own_log(lambda: self.own_log.waits)
         unreachable = self.replicator.unreachable
         metrics.counts_peers(self.replicator.open_streams, lambda: len(unreachable()))
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +99,8 @@ def test_run__listening__turns_green_and_shows_what_it_did_and_ends_with_0(
         assert '\nchainkit_indexer_sequence_id{originator="0"} 3.0\n' in metrics
         name = f'{{endpoint="{local_chain.url}",state="available"}}'
         assert f"\nchainkit_indexer_endpoint_state{name} 1.0\n" in metrics
+        folder = f'{{folder="{node.database.parent}"}}'
+        assert f"\nchainkit_indexer_disk_free_bytes{folder} " in metrics
         assert running.end() == 0
 
     first = running.events()[0]
@@ -178,7 +181,10 @@ def test_readyz__postgresql_stops__is_red_until_it_is_back(
         server.stop()
 
         running.wait_until(lambda: "database" in running.red())
-        assert "\nchainkit_indexer_database_up 0.0\n" in running.get("/metrics").text
+        metrics = running.get("/metrics").text
+        assert "\nchainkit_indexer_database_up 0.0\n" in metrics
+        # Where the process works, since the database's own disk is its server's.
+        assert f'\nchainkit_indexer_disk_free_bytes{{folder="{Path.cwd()}"}} ' in metrics
 
         server.start()
         running.wait_until_green()

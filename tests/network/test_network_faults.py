@@ -266,6 +266,7 @@ def test_node__alone_without_a_record__originates_once_another_answers(four: Fou
     node.has_record = False
     node.restart()
     node.said("own_log_unanswered")
+    assert node.number("chainkit_node_own_log_waits") == 1
 
     with pytest.raises(grpc.RpcError) as caught:
         until_synced(node)
@@ -274,6 +275,7 @@ def test_node__alone_without_a_record__originates_once_another_answers(four: Fou
 
     four.network.set_all(Mode.OPEN)
     node.originates()
+    assert node.number("chainkit_node_own_log_waits") == 0
     four.publish(node)
 
 
@@ -327,12 +329,14 @@ def test_node__disabled__is_read_through_others_until_it_is_enabled_again(four: 
     until(lambda: reader.peer_streams() == 4)
     with pytest.raises(grpc.RpcError, match="expected an enabled node, got a disabled one"):
         disabled.publish()
+    assert disabled.number('chainkit_node_registry_state{state="disabled"}') == 1
 
     four.network.set_enabled(disabled.node_id, is_enabled=True)
     starting.originates()
     for node in four.nodes:
         until(lambda: reads_directly(node, four.nodes))  # noqa: B023
     until(lambda: bool(four.publish(disabled)))
+    assert disabled.number('chainkit_node_registry_state{state="enabled"}') == 1
     until(lambda: four.hold_the_same(four.nodes))
 
 

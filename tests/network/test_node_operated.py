@@ -89,6 +89,7 @@ def node(
         with grpc.secure_channel(f"localhost:{port}", credentials) as channel:
             operated = Operated(port, monitor, channel)
             wait_until(service, lambda: operated.samples()["ready",] == 1)
+            wait_until(service, lambda: operated.samples()["registry_state", "unknown"] == 0)
             yield operated
     finally:
         service.stop()
@@ -144,6 +145,15 @@ def test_node__that_the_registry_does_not_list__refuses_publishes_and_counts_the
     found = node.samples()
     assert found["publishes_total", "unavailable"] == 1
     assert found["refusals_total", "PublishPayerEnvelopes", "UNAVAILABLE"] == 1
+
+
+def test_node__that_the_registry_does_not_list__says_so_in_its_numbers(node: Operated) -> None:
+    found = node.samples()
+
+    states = {name[1]: value for name, value in found.items() if name[0] == "registry_state"}
+    assert states == {"unknown": 0, "not_registered": 1, "disabled": 0, "enabled": 0}
+    # A node that is not registered has no log of its own that could be incomplete.
+    assert found["own_log_waits",] == 0
 
 
 def test_node__plain_text_to_its_tls_port__is_not_answered(node: Operated) -> None:

@@ -6,8 +6,11 @@ All names begin with ``chainkit_indexer_``, but for those of the process itself:
 from __future__ import annotations
 
 import platform
+import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from prometheus_client import (
@@ -115,6 +118,10 @@ class Metrics:
         self._sources.differing = differing
         self._sources.stored_differences = stored_differences
 
+    def watch_disk(self, folder: Path) -> None:
+        """Look at each scrape at the disk of one more folder."""
+        self._sources.folders[str(folder.absolute())] = None
+
     def knows(self, sequence_ids: Mapping[int, int]) -> None:
         """Take note of the last sequence ids by originator id."""
         for originator_id, sequence_id in sequence_ids.items():
@@ -162,6 +169,8 @@ class _Sources:
         self.heads: HeadWatcher | None = None
         self.differing: Differing = dict
         self.stored_differences: Callable[[], int] = int
+        self.folders: dict[str, None] = {}
+        """Each once, in the order in which they came."""
         self._health = health
 
     def collect(self) -> Iterable[Metric]:
@@ -170,6 +179,7 @@ class _Sources:
         yield from self._blocks()
         yield from self._ages()
         yield from self._checks()
+        yield from _disks(self.folders)
         if self.pool is not None:
             yield from _endpoints(self.pool.statistics())
         text = "1 where it shows another chain than the one that is followed."
@@ -213,6 +223,19 @@ class _Sources:
         yield _one("ready", text, int(all(check.is_ok for check in checks)))
         each = [((check.name,), int(check.is_ok)) for check in checks]
         yield _gauge("check", "1 where a check of /readyz holds.", each, ("check",))
+
+
+def _disks(folders: Iterable[str]) -> Iterator[Metric]:
+    found = []
+    for folder in folders:
+        # No sample is better than a scrape that fails: the folder may be on a disk that is gone.
+        with suppress(OSError):
+            usage = shutil.disk_usage(folder)
+            found.append(((folder,), usage.total, usage.free))
+    label = ("folder",)
+    total, free = "Size of the disk of a folder.", "Free bytes of the disk of a folder."
+    yield _gauge("disk_bytes", total, [(each, size) for each, size, _ in found], label)
+    yield _gauge("disk_free_bytes", free, [(each, left) for each, _, left in found], label)
 
 
 def _endpoints(found: Sequence[EndpointStatus]) -> Iterator[Metric]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
@@ -76,6 +77,10 @@ class Monitor:
         """Take whom to ask at each scrape, and the last sequence ids by originator id."""
         self._metrics.watch(pool, heads, differing, stored_differences)
         self._metrics.knows(sequence_ids)
+
+    def watch_disk(self, folder: Path) -> None:
+        """Report how full the disk of one more folder is."""
+        self._metrics.watch_disk(folder)
 
     def also_reports(self, metrics: Callable[[], bytes]) -> None:
         """Add Prometheus' text to ``/metrics``; its names must be others than the indexer's."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from chainkit.chain import Endpoint, HeadWatcher
@@ -63,6 +64,9 @@ def follow_chain(
     monitor.watch(
         follows.pool, heads, sequence_ids, others.differing, lambda: background.differences
     )
+    file = follows.store.file
+    # PostgreSQL is on the same disk where all runs on one machine.
+    monitor.watch_disk(Path.cwd() if file is None else file.parent)
     settings = follows.settings
     registry = watch_registry(follows.store, settings.deployment, follows.pool, registry_urls)
     idle = IdleCheck(

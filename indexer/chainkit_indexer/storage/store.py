@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Self
 
 from sqlalchemy import Connection, delete, select
@@ -122,6 +123,11 @@ class Store:
     def name(self) -> str:
         """Path or URL without password, for messages."""
         return self._database.name
+
+    @property
+    def file(self) -> Path | None:
+        """The file of SQLite; None for PostgreSQL, whose disk only its own machine can look at."""
+        return self._database.file
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:

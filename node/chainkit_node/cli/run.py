@@ -75,6 +75,8 @@ def run_command(
         records.opened() as record,
         HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
     ):
+        if records.path is not None:
+            monitor.watch_disk(records.path.parent)
         collect_garbage_seldom()
         asyncio.run(
             run_node(

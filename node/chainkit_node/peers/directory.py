@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
 from chainkit.types import BlockReference, Node
@@ -13,6 +14,16 @@ from chainkit_indexer.storage.store import Store
 
 LOOK_SECONDS: Final = 0.25
 """How long a listing is believed before the database is asked whether there is a newer one."""
+
+
+class RegistryState(StrEnum):
+    """The registry's word on this node."""
+
+    UNKNOWN = "unknown"
+    """The registry was not followed yet."""
+    NOT_REGISTERED = "not_registered"
+    DISABLED = "disabled"
+    ENABLED = "enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +36,16 @@ class Listing:
     """Id of this node; None where its key is not registered."""
     block: BlockReference | None
     """None where the registry was not followed yet: then there are no nodes."""
+
+    @property
+    def state(self) -> RegistryState:
+        """The registry's word on this node."""
+        if self.block is None:
+            return RegistryState.UNKNOWN
+        if self.own_id is None:
+            return RegistryState.NOT_REGISTERED
+        is_enabled = self.nodes[self.own_id].is_enabled
+        return RegistryState.ENABLED if is_enabled else RegistryState.DISABLED
 
 
 class NodeDirectory:

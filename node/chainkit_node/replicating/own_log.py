@@ -37,7 +37,7 @@ _MOST_NAMED: Final = 5
 
 
 class OwnLog:
-    """``check`` and ``is_known`` are for any thread; all else for the event loop's thread."""
+    """``check``, ``waits``, ``is_known`` are for any thread; the rest for the event loop's."""
 
     def __init__(
         self,
@@ -67,6 +67,12 @@ class OwnLog:
     def is_known(self) -> bool:
         """Whether this node knows all that it ever signed."""
         return self._is_known
+
+    @property
+    def waits(self) -> bool:
+        """Whether this node is registered, and originates nothing because of its own log."""
+        is_listed = self._listing().own_id is not None
+        return is_listed and (self._refusal is not None or not self._is_known)
 
     def check(self) -> None:
         """Raise NotReady before it is known which envelopes this node has signed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from prometheus_client import (
@@ -17,6 +18,7 @@ from prometheus_client import (
 from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.peers.directory import RegistryState
 from chainkit_node.replicating.intake import Taken
 from chainkit_node.replicating.repairer import Repair
 from chainkit_node.reporting.metrics import ReportMetrics
@@ -47,6 +49,15 @@ class NodeMetrics:
         self._ready = self._gauge("ready", "1 where health checks are answered with SERVING.")
         self._clock = self._gauge(
             "clock_contradicted", "1 while nothing is signed, because others contradict the clock."
+        )
+        self._registry_state = Gauge(
+            f"{_PREFIX}_registry_state",
+            "1 for what the registry says of this node.",
+            ("state",),
+            registry=self._registry,
+        )
+        self._own_log = self._gauge(
+            "own_log_waits", "1 while nothing is signed, because the own log may be incomplete."
         )
         self._accusations = self._gauge(
             "reports_about_self_at_peers",
@@ -139,6 +150,15 @@ class NodeMetrics:
         """Take how to ask what is wrong with the clock, at each scrape."""
         self._clock.set_function(lambda: float(wrong() is not None))
 
+    def knows_registry(self, state: Callable[[], RegistryState]) -> None:
+        """Take how to ask what the registry says of this node, at each scrape."""
+        for each in RegistryState:
+            self._registry_state.labels(each).set_function(partial(_is, each, state))
+
+    def knows_own_log(self, waits: Callable[[], bool]) -> None:
+        """Take how to ask whether the own log is waited for, at each scrape."""
+        self._own_log.set_function(lambda: float(waits()))
+
     def knows_accusations(self, new_proofs: Callable[[], int]) -> None:
         """Take how to count what other nodes newly prove about this one, at each scrape."""
         self._accusations.set_function(new_proofs)
@@ -218,3 +238,7 @@ class NodeMetrics:
 
     def _histogram(self, name: str, text: str, buckets: Sequence[float]) -> Histogram:
         return Histogram(f"{_PREFIX}_{name}", text, buckets=buckets, registry=self._registry)
+
+
+def _is(state: RegistryState, found: Callable[[], RegistryState]) -> float:
+    return float(found() is state)

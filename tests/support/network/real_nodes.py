@@ -145,11 +145,13 @@ class RealNode:
 
     def peer_streams(self) -> int:
         """Return how many streams of other nodes' envelopes it has open."""
+        return self.number("chainkit_node_peer_streams_open")
+
+    def number(self, sample: str) -> int:
+        """Return a sample of a scrape, by its name with its labels as the text has them."""
         lines = self._monitored("/metrics").decode().splitlines()
-        [value] = [
-            each.split() for each in lines if each.startswith("chainkit_node_peer_streams_o")
-        ]
-        return int(float(value[1]))
+        [value] = [each.rpartition(" ")[2] for each in lines if each.startswith(f"{sample} ")]
+        return int(float(value))
 
     def substitutes(self, originator: RealNode) -> set[int]:
         """Return which nodes it asks for another one's envelopes, by its status."""

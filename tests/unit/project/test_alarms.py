@@ -26,14 +26,20 @@ from chainkit.errors import (
     Unconfirmed,
 )
 from chainkit.service.log_lines import configure_logging, log_event
+from chainkit.service.node_token import TokenFault
 from chainkit_gateway.monitoring import GatewayMonitor
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.metrics import Metrics
 from chainkit_indexer.monitoring.narration import event_of_error, narrate_start
+from chainkit_node.cli.machine import LEAST_FREE
+from chainkit_node.peers.directory import RegistryState
+from chainkit_node.replicating.intake import Taken
+from chainkit_node.replicating.repairer import Repair
 from chainkit_node.serving.metrics import NodeMetrics
 from support.indexer.loop_results import advanced, idle, logging_restored, rolled_back
 from support.operations import DASHBOARD, OPERATIONS, RUNBOOK, load
+from support.project import ROOT
 
 SECTIONS = ["Meaning", "Effect on users", "First look", "Repair", "When to call somebody"]
 SCRAPED = {"job", "instance"}
@@ -66,6 +72,7 @@ def scrape() -> dict[str, Metric]:
     metrics.stopped(ReorgTooDeep("chain", "a", "b"))
     with HeadWatcher(None, poll_seconds=1) as heads:
         metrics.watch(pool, heads, lambda: {"http://node": False}, int)
+        metrics.watch_disk(ROOT)
         text = (metrics.text() + node_numbers()).decode()
     text += GatewayMonitor(int, int).paths["/metrics"]().body.decode()
     return {
@@ -81,6 +88,11 @@ def node_numbers() -> bytes:
     metrics.refused("QueryEnvelopes", "INVALID_ARGUMENT")
     metrics.sent("QueryEnvelopes", 1)
     metrics.reports.holds({})
+    metrics.knows_registry(lambda: RegistryState.ENABLED)
+    metrics.refused_token(TokenFault.WRONG_AUDIENCE)
+    taken = Taken(1, 0, 0, 0, 1)
+    metrics.replicated(200, taken)
+    metrics.repaired(Repair(200, 200, taken))
     return metrics.text()
 
 
@@ -198,6 +210,28 @@ def test_runbook__look_for_a_refusal_in_the_log__finds_it(
     page = (RUNBOOK / "endpoint-refused.md").read_text()
     (pattern,) = re.findall("grep -iE '(.*?)'", page)
     assert re.search(pattern, capsys.readouterr().err, re.IGNORECASE)
+
+
+def test_alarm__of_a_node__has_its_number_in_a_panel() -> None:
+    def names(expression: str) -> set[str]:
+        return {selector.name for selector in selectors(expression)}
+
+    shown = set().union(*map(names, dashboard_expressions()))
+    watched = {
+        name
+        for alarm in ALARMS
+        for name in names(alarm["expr"])
+        if name.startswith(("chainkit_node_", "chainkit_indexer_disk"))
+    }
+
+    assert len(watched) > 10
+    assert watched <= shown
+
+
+def test_alarm__of_the_disk__rings_where_doctor_finds_a_fault() -> None:
+    [alarm] = [each for each in ALARMS if each["alert"] == "DiskNearlyFull"]
+
+    assert f"_disk_bytes < {LEAST_FREE}\n" in alarm["expr"].replace(" or", "\n or")
 
 
 def test_rules__their_own_test__has_each_alarm_silent_and_ringing() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -205,3 +206,16 @@ def test_scrape__subscription__shows_its_state_and_what_became_of_it(
             "websocket_mute_total": 0,
         }
     )
+
+
+def test_scrape__disks_of_folders__are_shown_once_and_only_while_they_are_there(
+    watched: Watched, tmp_path: Path
+) -> None:
+    for folder in (tmp_path, tmp_path, tmp_path / "gone"):
+        watched.metrics.watch_disk(folder)
+
+    found = {name: value for name, value in watched.scrape().items() if name.startswith("disk_")}
+
+    assert list(found) == [f"disk_bytes,folder={tmp_path}", f"disk_free_bytes,folder={tmp_path}"]
+    size, free = found.values()
+    assert 0 < free < size

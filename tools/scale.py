@@ -29,11 +29,14 @@ PAGE: Final = ROOT / "docs" / "scale.md"
 
 RATES: Final = tuple(10**power for power in range(2, 7))
 """Messages a second of the whole network."""
+YEAR_RATES: Final = (1, 10, 100, 1_000)
+"""Messages a second on the average of a year."""
 NODES: Final = 20
 
 _NODE, _NETWORK = "How fast a node is", "How fast nodes are together"
 _BLOCK: Final = re.compile(r"(<!-- begin (\w+) -->\n).*?(<!-- end \2 -->)", re.DOTALL)
 _SECONDS_PER_DAY: Final = 24 * 60 * 60
+_SECONDS_PER_YEAR: Final = 365 * _SECONDS_PER_DAY
 _MICROSECONDS: Final = 1_000_000
 _DIGITS: Final = 3
 
@@ -74,6 +77,7 @@ def with_tables(page: str, costs: Costs) -> str:
         "costs": _costs_table(costs),
         "rates": _rates_table(costs),
         "ends": _ends_table(costs),
+        "years": _years_table(costs),
     }
     return _BLOCK.sub(lambda found: f"{found[1]}{made[found[2]]}\n{found[3]}", page)
 
@@ -152,6 +156,15 @@ def _rates_table(costs: Costs) -> str:
         *("own messages/s", "disk, GB a day"),
     )
     return table(head, rows)
+
+
+def _years_table(costs: Costs) -> str:
+    rows = []
+    for rate in YEAR_RATES:
+        messages = rate * _SECONDS_PER_YEAR
+        size = messages * costs.row_bytes / 10**9
+        rows.append((f"{rate:,}", shown(messages / 10**6), shown(size)))
+    return table(("messages/s", "million envelopes a year", "disk, GB a year"), rows)
 
 
 def _ends_table(costs: Costs) -> str:

@@ -57,6 +57,11 @@ def test_read_costs__a_row_is_gone__is_named() -> None:
         scale.read_costs(page)
 
 
+def test_years__average_rates__take_the_envelopes_of_365_days() -> None:
+    assert rows("years")[0] == ["1", "31.5", "31.5"]
+    assert [row[0] for row in rows("years")] == ["1", "10", "100", "1,000"]
+
+
 def test_rates__ten_thousand_a_second_among_20__each_verifies_nineteen_twentieths() -> None:
     rate, megabits, signatures, cores, own, disk = rows("rates")[2]
 

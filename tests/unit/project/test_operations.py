@@ -164,6 +164,18 @@ def test_image__final_stage__is_slim_without_root_and_without_secrets() -> None:
     assert not re.search("PASSWORD|SECRET|KEYSTORE|TOKEN|^ARG", DOCKERFILE, re.MULTILINE)
 
 
+def test_image__sequence_record__is_in_the_folder_that_compose_keeps() -> None:
+    [record] = re.findall(r"^ENV CHAINKIT_SEQUENCE_RECORD=(\S+)$", DOCKERFILE, re.MULTILINE)
+    node = COMPOSE["services"]["node"]
+    known = {
+        each.envvar for each in parse(node["command"]).params if isinstance(each, click.Option)
+    }
+
+    assert "CHAINKIT_SEQUENCE_RECORD" in known
+    assert str(Path(record).parent) == re.findall(r"^VOLUME (\S+)$", DOCKERFILE, re.MULTILINE)[0]
+    assert f"node:{Path(record).parent}" in node["volumes"]
+
+
 def test_port__listened_on__is_probed_exposed_published_and_scraped() -> None:
     scraping = load(OPERATIONS / "prometheus" / "prometheus.yml")
     job, gateway_job = scraping["scrape_configs"]

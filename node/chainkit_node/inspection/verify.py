@@ -17,6 +17,7 @@ from sqlalchemy import Connection, func, select
 from chainkit.errors import ChainkitError, InvalidSignature, MalformedEnvelope
 from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
 from chainkit.protocol.received_envelope import read_received
+from chainkit.protocol.served_topic import named_topic
 from chainkit.signatures import recover_public_key
 from chainkit_indexer.registry.history import nodes_at
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_highest
@@ -169,7 +170,13 @@ class LogVerifier:
         )
         if recover_public_key(served.node_signature, signed) != self._own_key:
             raise InvalidSignature("envelope", "the signature of this node", "another's")
-        return {"sequence_id": served.sequence_id, "originator_ns": served.originator_ns}
+        return {
+            "sequence_id": served.sequence_id,
+            "originator_ns": served.originator_ns,
+            # Only a payload that names the topic which it was posted to is served.
+            "topic": named_topic(served.client_envelope),
+            "expires_at": None,
+        }
 
     def _verify_ranges(self, log: VerifiedLog) -> None:
         last: RangeKey | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,53 +12,26 @@ import pytest
 from click.testing import CliRunner, Result
 from sqlalchemy import delete, insert, update
 
-from chainkit.misbehavior.types import Misbehavior
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.cli import node as node_group
 from chainkit_node.inspection import verify
-from chainkit_node.replicating.intake import Intake, Source
 from chainkit_node.storage import schema
-from chainkit_node.storage.range_digests import store_ranges
-from support.chains import fake_chain
-from support.network.originator import BEGIN_NS, SECOND_NS, Originator
-from support.reporting import ACCUSED, KEYS, Host, register
-
-PEER = Originator(ACCUSED, KEYS[ACCUSED])
-COUNT = 150
-"""Two complete leaves, and the beginning of a third."""
-
-
-class Ignored:
-    """Takes evidence, and does nothing."""
-
-    def submit_own_safety(
-        self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
-    ) -> None: ...
-
-
-def take(host: Host, data: Sequence[bytes]) -> None:
-    intake = Intake(
-        host.store,
-        Ignored(),
-        lambda: BEGIN_NS + 600 * SECOND_NS,
-        lambda new, late: None,
-        lambda _: None,
-    )
-    intake.take(data, Source(PEER.node_id, PEER.key.public_key, is_direct=True))
-    intake.close()
+from support.network.held_logs import (
+    COUNT,
+    PEER,
+    change,
+    hold_logs,
+    place,
+    signed_by_another,
+    take,
+)
+from support.network.originator import BEGIN_NS, Originator
+from support.reporting import ACCUSED, KEYS, Host
 
 
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
-    """A database with the chain's envelopes, and a peer's log with a gap and its digests."""
-    with closing(Host(tmp_path / "node.db")) as host:
-        register(host)
-        host.chain.mine([fake_chain.update("a"), fake_chain.update("b")], [])
-        host.indexer.catch_up()
-        log = PEER.log(COUNT)
-        take(host, [*log[:70], *log[75:]])
-        with host.store.writing() as connection:
-            assert store_ranges(connection, ACCUSED, 10) == 2
+    with closing(hold_logs(tmp_path / "node.db")) as host:
         yield host
 
 
@@ -95,18 +68,15 @@ def test_verify__pages_of_any_size__find_the_same(
 ) -> None:
     monkeypatch.setattr(verify, "PAGE_ENVELOPES", page)
     with host.store.writing() as connection:
-        connection.execute(delete(envelopes).where(is_peers(20)))
+        connection.execute(delete(envelopes).where(place(ACCUSED, 20)))
 
     assert [each["subject"] for each in faults(host)] == ["ids 20 to 20", "digests of ids 1 to 64"]
 
 
-def is_peers(sequence_id: int) -> Any:
-    return (envelopes.c.originator_id == ACCUSED) & (envelopes.c.sequence_id == sequence_id)
-
-
-def changed(host: Host, sequence_id: int, **values: object) -> list[dict[str, Any]]:
-    with host.store.writing() as connection:
-        connection.execute(update(envelopes).where(is_peers(sequence_id)).values(**values))
+def changed(
+    host: Host, sequence_id: int, originator_id: int = ACCUSED, **values: object
+) -> list[dict[str, Any]]:
+    change(host, originator_id, sequence_id, **values)
     return faults(host)
 
 
@@ -137,15 +107,27 @@ def test_verify__bytes_that_are_no_envelope__are_one_fault(host: Host) -> None:
     assert fault["subject"] == "envelope 140"
 
 
+@pytest.mark.parametrize(
+    ("column", "value", "got"),
+    [("originator_ns", 5, "5"), ("topic", b"\x01abc", "0x01616263"), ("expires_at", 9, "9")],
+)
+def test_verify__row_of_the_chain_says_something_else__is_a_fault(
+    host: Host, column: str, value: object, got: str
+) -> None:
+    [fault] = changed(host, 2, 0, **{column: value})
+
+    assert fault["originator_id"] == 0
+    assert (fault["subject"], fault["got"]) == (f"{column} of envelope 2", got)
+
+
 def test_verify__chain_envelope_of_another_key__is_a_fault(host: Host) -> None:
-    with host.store.writing() as connection:
-        of_chain = envelopes.c.originator_id == 0, envelopes.c.sequence_id == 2
-        values = {"originator_ns": 5}
-        connection.execute(update(envelopes).where(*of_chain).values(**values))
+    [fault] = changed(host, 2, 0, envelope=signed_by_another(host, 2))
 
-    [fault] = faults(host)
-
-    assert (fault["originator_id"], fault["subject"]) == (0, "originator_ns of envelope 2")
+    assert (fault["subject"], fault["expected"], fault["got"]) == (
+        "envelope 2",
+        "the signature of this node",
+        "another's",
+    )
 
 
 def test_verify__digests_of_a_range_that_changed__are_a_fault(host: Host) -> None:

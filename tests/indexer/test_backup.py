@@ -214,6 +214,22 @@ def test_backup__database_of_an_older_chainkit__is_made_and_restored_as_it_is(
         assert version == ("0000",)
 
 
+@pytest.mark.parametrize(
+    "damage", ["UPDATE alembic_version SET version_num = '9999'", "DROP TABLE alembic_version"]
+)
+def test_backup__database_of_a_newer_chainkit_or_of_nobody__is_refused_and_nothing_is_written(
+    old: Path, tmp_path: Path, damage: str
+) -> None:
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.execute(damage)
+
+    done = run_here("index", "backup", "--database", old, "--out", tmp_path / "backup.db")
+
+    assert (done.code, done.out) == (2, "")
+    assert "old.db: expected" in done.err
+    assert not (tmp_path / "backup.db").exists()
+
+
 def test_restore__backup_of_a_newer_chainkit__is_refused_and_nothing_is_written(
     old: Path, tmp_path: Path
 ) -> None:

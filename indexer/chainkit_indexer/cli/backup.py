@@ -33,13 +33,15 @@ def backup_command(database: str, out: Path, as_json: bool) -> None:
 
     The copy has all committed transactions. A copy by `cp` lacks the newest ones, which are in the
     log beside the file while the indexer runs, and after `kill -9`. A database of an older chainkit
-    is copied as it is. For PostgreSQL, use pg_dump.
+    is copied as it is, and one of a newer chainkit is refused. For PostgreSQL, use pg_dump.
 
     \b
     Example:
       chainkit index backup --database node.db --out before-upgrade.db
     """
     source = file_to_copy(database)
+    # Nothing is written where the copy could not be restored by this program.
+    _revision(source)
     with late_progress_bar("copying") as progress:
         copy_database(source, out, progress)
     _echo(out, as_json)

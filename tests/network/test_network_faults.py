@@ -354,6 +354,8 @@ def code_of_query(node: RealNode, token: str) -> grpc.StatusCode:
 
 def test_databases__after_all_faults_and_beside_their_nodes__are_verified(four: Four) -> None:
     for node in four.nodes:
+        folder = f'{{folder="{node.record.parent}"}}'
+        assert node.number(f"chainkit_indexer_disk_free_bytes{folder}") > 0
         verified = run("node", "verify", "--database", node.database, "--json")
 
         assert verified.code == 0, verified.out

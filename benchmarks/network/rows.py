@@ -26,7 +26,7 @@ from chainkit_node.storage.range_digests import forget_ranges, store_ranges
 
 _AT_ONCE: Final = 10_000
 _APART_NS: Final = 1_000
-_PIECE_LEAVES: Final = 64
+_PIECE_RANGES: Final = 64
 _NO_SIGNATURE: Final = SIGNATURE_HEAD + bytes(SIGNATURE_LENGTH)
 
 
@@ -91,9 +91,9 @@ def lose(store: Store, originator_id: int, ids: Sequence[int]) -> None:
 
 def store_all_ranges(store: Store, originator_id: int) -> int:
     """Store all digests in pieces; return how many pieces it took."""
-    pieces, leaves = 0, _PIECE_LEAVES
-    while leaves == _PIECE_LEAVES:
+    pieces, missing = 0, _PIECE_RANGES
+    while missing == _PIECE_RANGES:
         with store.writing() as connection:
-            leaves = store_ranges(connection, originator_id, _PIECE_LEAVES)
+            missing = store_ranges(connection, originator_id, _PIECE_RANGES)
         pieces += 1
     return pieces

@@ -25,6 +25,8 @@ class ServingLimits:
     """Topics or originators of one request."""
     topic_bytes: int = 64
     """Bytes of a topic: a kind byte and an identifier."""
+    cursor: int = 1000
+    """Entries of one cursor: more than any registry has nodes."""
     publish: int = 1000
     """Payloads of one request."""
     identifiers: int = 1000

@@ -28,7 +28,8 @@ would accuse each originator in the cycle of what one of them did.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final
 
 from chainkit.misbehavior.judging import Offence
@@ -46,6 +47,9 @@ LONGEST_SECONDS: Final = 3600.0
 
 MOST_WAITING: Final = 100
 """Envelopes of one originator that wait at a time: the oldest is dropped where there are more."""
+
+MOST_WAITING_BYTES: Final = 16 << 20
+"""Bytes of these envelopes, but for a single larger one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +112,8 @@ class Dependencies:
         """Begin with no envelope."""
         self._most = most
         self._waiting: dict[int, dict[int, _Waiting]] = {}
+        self._listed: frozenset[int] = frozenset()
+        """The chain's originators and the registry's nodes."""
 
     def __len__(self) -> int:
         """Count the envelopes that wait."""
@@ -117,15 +123,19 @@ class Dependencies:
         """Add an envelope with missing dependencies; return whether another was dropped."""
         if received.originator_id == known.own_id:
             return False
-        named = _not_held(received.depends_on, received.originator_id, known.held)
-        if not named:
+        if not _lacks(received, known):
             return False
+        self._listed = frozenset((*known.chain_ids, *known.node_ids))
+        received = self._narrowed(received, known.held)
+        named = _not_held(received.depends_on, received.originator_id, known.held)
         waiting = self._waiting.setdefault(received.originator_id, {})
         new = _Waiting(received, named, now, ask_at=now + PATIENCE_SECONDS)
         waiting.setdefault(received.sequence_id, new)
-        if is_full := len(waiting) > self._most:
+        has_dropped = False
+        while len(waiting) > 1 and (len(waiting) > self._most or _is_large(waiting)):
             del waiting[next(iter(waiting))]
-        return is_full
+            has_dropped = True
+        return has_dropped
 
     def arrived(self, received: ReceivedEnvelope) -> None:
         """Record an envelope that is held from now on: waiting envelopes may depend on it."""
@@ -133,7 +143,7 @@ class Dependencies:
             for sequence_id, each in self._waiting.get(other, {}).items():
                 is_named = each.named.get(received.originator_id, 0) >= received.sequence_id
                 if is_named and sequence_id <= last_id:
-                    each.answer = each.answer or received
+                    each.answer = each.answer or self._narrowed(received, {})
 
     def compared(self, compared: Compared) -> None:
         """Record a comparison."""
@@ -170,6 +180,21 @@ class Dependencies:
             self._forget(each)
         return Checked(tuple(offences), frozenset(to_compare))
 
+    def _narrowed(self, received: ReceivedEnvelope, held: Mapping[int, int]) -> ReceivedEnvelope:
+        """Return an envelope with its dependencies on listed originators, and on one other.
+
+        One is enough to be missing, and a hostile payload names thousands.
+        """
+        depends_on = {
+            each: last for each, last in received.depends_on.items() if each in self._listed
+        }
+        others = (
+            (each, last)
+            for each, last in received.depends_on.items()
+            if each not in self._listed and last > held.get(each, 0)
+        )
+        return replace(received, depends_on=depends_on | dict(islice(others, 1)))
+
     def _is_open(self, received: ReceivedEnvelope | None, known: KnownLogs) -> bool:
         """Return whether a dependency of an envelope may still prove missing."""
         if received is None or not _lacks(received, known):
@@ -182,6 +207,10 @@ class Dependencies:
     def _forget(self, waiting: _Waiting) -> None:
         received = waiting.received
         del self._waiting[received.originator_id][received.sequence_id]
+
+
+def _is_large(waiting: Mapping[int, _Waiting]) -> bool:
+    return sum(len(each.received.envelope) for each in waiting.values()) > MOST_WAITING_BYTES
 
 
 def _not_held(

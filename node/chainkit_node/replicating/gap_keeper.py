@@ -3,11 +3,14 @@
 An originator without an envelope for an id has pruned it, or never served it, and answers which. An
 envelope that cannot have expired yet is omitted, whatever the originator answers; so is one that it
 neither has nor calls expired, unless the next envelope is older than the shortest retention.
+
+An answer may change thousands of runs. A transaction changes few: publishers wait for each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import Connection
@@ -17,7 +20,7 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import LEAST_RETENTION_SECONDS
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.store import Store
-from chainkit_node.replicating.intake import SafetyReports
+from chainkit_node.replicating.intake import MOST_CHANGES, SafetyReports
 from chainkit_node.storage.gaps import GapRow, GapState, change_gaps, forget_filled, read_asked_gaps
 from chainkit_node.storage.replicated import read_after, read_before
 
@@ -49,22 +52,44 @@ class GapKeeper:
         The originator serves ``held``, calls ``expired`` so, and lacks all other ids.
         """
         now_ns = self._clock_ns()
-        evidence: list[tuple[bytes, ...]] = []
-        with self._store.writing() as connection:
+        decided: list[_Decided] = []
+        with self._store.reading() as connection:
             for gap in read_asked_gaps(connection, originator_id):
                 ids = range(gap.first_id, min(gap.last_id, through) + 1)
                 called = list(_within(ids, expired))
                 lacking = list(_without(ids, [*held, *expired]))
-                evidence += _decided(connection, gap, called, lacking, now_ns)
-            forget_filled(connection, now_ns - _FILLED_NS)
+                decided += _decided(connection, gap, called, lacking, now_ns)
+        evidence: dict[tuple[bytes, ...], None] = {}
+        for start in range(0, len(decided), MOST_CHANGES):
+            with self._store.writing() as connection:
+                for each in decided[start : start + MOST_CHANGES]:
+                    asked = (GapState.ASKED,)
+                    run = originator_id, each.run, each.state
+                    if change_gaps(connection, *run, asked, now_ns) and each.evidence:
+                        evidence[each.evidence] = None
+        self._forget_filled(now_ns)
         for envelopes in evidence:
             self._reports.submit_own_safety(originator_id, Misbehavior.OUT_OF_ORDER, envelopes)
+
+    def _forget_filled(self, now_ns: int) -> None:
+        has_more = True
+        while has_more:
+            with self._store.writing() as connection:
+                has_more = forget_filled(connection, now_ns - _FILLED_NS, MOST_CHANGES)
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    state: GapState
+    run: range
+    evidence: tuple[bytes, ...]
+    """Envelopes that show an omission; none where it is none, or nothing follows."""
 
 
 def _decided(
     connection: Connection, gap: GapRow, called: list[range], lacking: list[range], now_ns: int
-) -> list[tuple[bytes, ...]]:
-    """Decide about runs of a gap; return the evidence, if any run is an omission."""
+) -> list[_Decided]:
+    """Decide about runs of a gap."""
     before = read_before(connection, gap.originator_id, gap.first_id)
     after = read_after(connection, gap.originator_id, gap.last_id)
     if not may_have_expired(before, now_ns):
@@ -73,13 +98,13 @@ def _decided(
         omitted, gone = [], [*called, *lacking]
     else:
         omitted, gone = lacking, called
-    for state, runs in ((GapState.OMITTED, omitted), (GapState.EXPIRED, gone)):
-        for run in runs:
-            asked = (GapState.ASKED,)
-            change_gaps(connection, gap.originator_id, run, state, asked, now_ns)
-    if not omitted or after is None:
-        return []
-    return [(after.envelope, *(() if before is None else (before.envelope,)))]
+    evidence: tuple[bytes, ...] = ()
+    if after is not None:
+        evidence = after.envelope, *(() if before is None else (before.envelope,))
+    return [
+        *(_Decided(GapState.OMITTED, run, evidence) for run in omitted),
+        *(_Decided(GapState.EXPIRED, run, ()) for run in gone),
+    ]
 
 
 def _within(ids: range, runs: Iterable[range]) -> Iterator[range]:

@@ -32,6 +32,10 @@ from chainkit_node.storage.replicated import StoredLog, store_judged
 MOST_PER_COMMIT: Final = 1_000
 """Envelopes of one transaction: the sequencer waits for it."""
 
+MOST_CHANGES: Final = 100
+"""Envelopes of one transaction where they do not simply follow the last: each may change a gap, and
+the digests of several ranges."""
+
 _FEWEST_SHARED: Final = 16
 """Fewer envelopes are verified sooner than another thread begins."""
 _EVER: Final = 0
@@ -70,6 +74,8 @@ class Taken:
     disputed: int
     """Other envelopes were stored under the same ids."""
     gaps: int
+    far: int = 0
+    """Not stored, because no log can have reached their ids."""
 
     def __add__(self, other: Taken) -> Taken:
         """Return the sum of two outcomes."""
@@ -79,6 +85,7 @@ class Taken:
             self.repeated + other.repeated,
             self.disputed + other.disputed,
             self.gaps + other.gaps,
+            self.far + other.far,
         )
 
     @property
@@ -89,6 +96,7 @@ class Taken:
             "late": self.late,
             "repeated": self.repeated,
             "disputed": self.disputed,
+            "far": self.far,
         }
 
 
@@ -168,9 +176,13 @@ class Intake:
 
     def _take_all(self, received: Sequence[ReceivedEnvelope], is_direct: bool) -> Taken:
         taken = Taken(0, 0, 0, 0, 0)
-        for start in range(0, len(received), MOST_PER_COMMIT):
-            some = received[start : start + MOST_PER_COMMIT]
-            taken = taken + self._take(some, is_direct)
+        if not received:
+            return taken
+        first = self.last_id(received[0].originator_id) + 1
+        follow = [each.sequence_id for each in received] == [*range(first, first + len(received))]
+        most = MOST_PER_COMMIT if follow else MOST_CHANGES
+        for start in range(0, len(received), most):
+            taken = taken + self._take(received[start : start + most], is_direct)
         return taken
 
     def last_id(self, originator_id: int) -> int:
@@ -191,7 +203,14 @@ class Intake:
         if new or late:
             self._publish(new, late)
             self._stored([*judged.new, *judged.late])
-        return Taken(len(new), len(late), judged.repeated, len(judged.disputes), len(judged.gaps))
+        return Taken(
+            len(new),
+            len(late),
+            judged.repeated,
+            len(judged.disputes),
+            len(judged.gaps),
+            judged.far,
+        )
 
 
 def _received(data: Sequence[bytes], source: Source) -> list[ReceivedEnvelope]:

@@ -36,7 +36,7 @@ def selection(query: message_api_pb2.EnvelopesQuery, limits: ServingLimits) -> S
         raise InvalidRequest("query", "topics or originator_node_ids", "neither")
     check_count("query", len(query.topics) + len(query.originator_node_ids), limits.topics)
     check_topics(topics, limits)
-    return Selection(topics, originators, cursor(query.last_seen))
+    return Selection(topics, originators, cursor(query.last_seen, limits))
 
 
 def topic_selections(
@@ -49,13 +49,14 @@ def topic_selections(
     check_topics((each.topic for each in request.filters), limits)
     topics: defaultdict[tuple[tuple[int, int], ...], set[bytes]] = defaultdict(set)
     for each in request.filters:
-        topics[tuple(sorted(cursor(each.last_seen).items()))].add(each.topic)
+        topics[tuple(sorted(cursor(each.last_seen, limits).items()))].add(each.topic)
     return [Selection(frozenset(each), frozenset(), dict(key)) for key, each in topics.items()]
 
 
-def cursor(message: envelopes_pb2.Cursor) -> dict[int, int]:
+def cursor(message: envelopes_pb2.Cursor, limits: ServingLimits) -> dict[int, int]:
     """Return the sequence ids that a reader has seen, by originator id."""
     seen = message.node_id_to_sequence_id
+    check_count("last_seen", len(seen), limits.cursor)
     return {each: min(seen[each], LARGEST_ID) for each in seen}
 
 

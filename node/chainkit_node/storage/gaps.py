@@ -67,17 +67,18 @@ def change_gaps(
     state: GapState,
     before: Collection[GapState],
     now_ns: int,
-) -> None:
-    """Change the state of the missing ids within a run, where the state is one of ``before``."""
-    query = select(_TABLE).where(
-        _TABLE.c.originator_id == originator_id,
-        _TABLE.c.first_id <= run[-1],
-        _TABLE.c.last_id >= run[0],
-        _TABLE.c.state.in_([each.value for each in before]),
-    )
-    for gap in [GapRow._make(row) for row in connection.execute(query)]:
+) -> bool:
+    """Change the state of the missing ids within a run, where the state is one of ``before``.
+
+    Return whether there are such ids.
+    """
+    is_one_of = _TABLE.c.state.in_([each.value for each in before])
+    query = select(_TABLE).where(*_meets(originator_id, run), is_one_of)
+    gaps = [GapRow._make(row) for row in connection.execute(query)]
+    for gap in gaps:
         ids = range(max(run[0], gap.first_id), min(run[-1], gap.last_id) + 1)
         _cut(connection, gap, ids, state, now_ns)
+    return bool(gaps)
 
 
 def read_asked_gaps(connection: Connection, originator_id: int) -> list[GapRow]:
@@ -92,11 +93,9 @@ def unknown_gaps(
     connection: Connection, originator_id: int, held: Collection[int], ids: range
 ) -> list[range]:
     """Return the ids of a range that are neither held nor known as missing, as runs."""
+    is_unfilled = _TABLE.c.state.in_([each.value for each in _UNFILLED])
     query = select(_TABLE.c.first_id, _TABLE.c.last_id).where(
-        _TABLE.c.originator_id == originator_id,
-        _TABLE.c.first_id <= ids[-1],
-        _TABLE.c.last_id >= ids[0],
-        _TABLE.c.state.in_([each.value for each in _UNFILLED]),
+        *_meets(originator_id, ids), is_unfilled
     )
     known = [range(first, last + 1) for first, last in connection.execute(query)]
     # A hostile id may make a gap of 2^62 ids: only the ends between held ids are looked at.
@@ -117,11 +116,19 @@ def read_last_change(connection: Connection) -> int:
     return connection.scalar(select(func.max(_TABLE.c.changed_ns))) or 0
 
 
-def forget_filled(connection: Connection, before_ns: int) -> None:
-    """Forget the ranges that were filled before a moment, but for the last change of all."""
+def forget_filled(connection: Connection, before_ns: int, most: int) -> bool:
+    """Forget ranges that were filled before a moment, but for the last change of all.
+
+    Return whether there may be more than ``most``, the oldest, which are forgotten at once.
+    """
     last = read_last_change(connection)
-    is_old = _TABLE.c.state == GapState.FILLED.value, _TABLE.c.changed_ns < min(before_ns, last)
-    connection.execute(delete(_TABLE).where(*is_old))
+    is_filled = _TABLE.c.state == GapState.FILLED.value
+    is_old = is_filled, _TABLE.c.changed_ns < min(before_ns, last)
+    query = select(_TABLE.c.changed_ns).where(*is_old).order_by(_TABLE.c.changed_ns).limit(most)
+    oldest = list(connection.scalars(query))
+    if oldest:
+        connection.execute(delete(_TABLE).where(is_filled, _TABLE.c.changed_ns <= oldest[-1]))
+    return len(oldest) == most
 
 
 def _cut(connection: Connection, gap: GapRow, ids: range, state: GapState, now_ns: int) -> None:
@@ -132,6 +139,19 @@ def _cut(connection: Connection, gap: GapRow, ids: range, state: GapState, now_n
     insert_gap(connection, GapRow(gap.originator_id, ids[0], ids[-1], state.value, changed_ns))
     if ids[-1] < gap.last_id:
         insert_gap(connection, gap._replace(first_id=ids[-1] + 1))
+
+
+def _meets(originator_id: int, ids: range) -> tuple[ColumnElement[bool], ...]:
+    """Return the conditions of gaps that have some of the ids."""
+    is_of = _TABLE.c.originator_id == originator_id
+    # Gaps do not overlap: the last that begins before the ids is the first that may reach them.
+    begins = select(func.max(_TABLE.c.first_id)).where(is_of, _TABLE.c.first_id <= ids[0])
+    return (
+        is_of,
+        _TABLE.c.first_id >= func.coalesce(begins.scalar_subquery(), ids[0]),
+        _TABLE.c.first_id <= ids[-1],
+        _TABLE.c.last_id >= ids[0],
+    )
 
 
 def _is(gap: GapRow) -> tuple[ColumnElement[bool], ...]:

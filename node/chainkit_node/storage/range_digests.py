@@ -1,8 +1,10 @@
 """Digests of ranges of an originator's envelopes, to compare two nodes' logs in few bytes.
 
 Theory of operation. A range is complete once its last id is not above the originator's highest.
-``store_ranges`` gives complete ranges their rows, leaves first, in pieces. A row is never there
-without the rows of its parts, so the ranges without rows are found from the top in few queries.
+``store_ranges`` gives complete ranges their rows, leaves first, in pieces. A range without any
+envelope needs no row: its digests are zeros, and one query shows that it is empty. So an id far
+beyond the last costs nothing. A row is never there without the rows of its parts that have
+envelopes, so the ranges without rows are found from the top in few queries.
 
 Below the highest id, envelopes change only by a repair, by a dispute or by pruning. Each such
 change calls ``forget_ranges`` in its own transaction, which deletes the rows of the ids' ranges, up
@@ -15,6 +17,7 @@ just been forgotten. Readers write nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Final, NamedTuple
 
 from sqlalchemy import (
@@ -24,6 +27,7 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
+    func,
     insert,
     select,
     tuple_,
@@ -66,6 +70,12 @@ _HELD: Final = select(_held.sequence_id, _held.envelope).where(
 _DISPUTED: Final = select(_disputed.sequence_id).where(
     _disputed.originator_id == _ORIGINATOR, _disputed.sequence_id.between(_FIRST, _LAST)
 )
+_NEXT: Final = tuple(
+    select(func.min(table.sequence_id)).where(
+        table.originator_id == _ORIGINATOR, table.sequence_id >= _FIRST
+    )
+    for table in (_held, _disputed)
+)
 
 
 def read_highest_id(connection: Connection, originator_id: int) -> int:
@@ -99,16 +109,16 @@ def read_contents(
     return [found[each] for each in ranges]
 
 
-def store_ranges(connection: Connection, originator_id: int, most_leaves: int) -> int:
-    """Store rows of ``most_leaves`` complete leaves without rows at most, and of ranges above.
+def store_ranges(connection: Connection, originator_id: int, most: int) -> int:
+    """Store rows of the first ranges that ``find_missing`` returns, and of ranges above.
 
-    Return how many leaves got rows; fewer than ``most_leaves`` once none is left.
+    Return how many ``find_missing`` returned: 0 once nothing is missing.
     """
     highest = read_highest_id(connection, originator_id)
-    numbers = find_missing_leaves(connection, originator_id, highest, most_leaves)
-    count = len(numbers)
+    missing = find_missing(connection, originator_id, highest, most)
     reading = _Reading(connection, originator_id, highest)
-    level = 0
+    level = missing[0].level if missing else 0
+    numbers = [each.number for each in missing]
     while numbers:
         rows = reading.leaves(numbers) if level == 0 else reading.of_parts(level, numbers)
         values = {"originator_id": originator_id, "level": level}
@@ -120,7 +130,7 @@ def store_ranges(connection: Connection, originator_id: int, most_leaves: int) -
         parents = dict.fromkeys(number // FAN_OUT for number in numbers)
         complete = [each for each in parents if LogRange(level, each).last <= highest]
         numbers = [each for each in complete if reading.has_all_parts(level, each)]
-    return count
+    return len(missing)
 
 
 class RangeKey(NamedTuple):
@@ -158,25 +168,27 @@ def differing_ranges(
     return ComparedRanges(len(page), differing, last)
 
 
-def find_missing_leaves(
+def find_missing(
     connection: Connection, originator_id: int, highest: int, most: int
-) -> list[int]:
-    """Return the numbers of complete leaves without rows, the first ``most`` of them."""
-    numbers = [0]
-    for level in range(root_of(highest).level, -1, -1):
-        ranges = [LogRange(level, number) for number in numbers]
-        complete = [each.number for each in ranges if each.last <= highest]
-        stored = _stored_numbers(connection, originator_id, level, complete)
-        if level == 0:
-            return [number for number in complete if number not in stored][:most]
-        # One more than wanted: the last may be incomplete, and have no missing leaf at all.
-        missing = [each for each in ranges if each.number not in stored][: most + 1]
-        numbers = [
-            each.child(place).number
+) -> list[LogRange]:
+    """Return complete ranges that have envelopes, no row, and rows of all parts with envelopes.
+
+    All are of one level, the lowest that has such ranges; the first ``most`` of them.
+    """
+    reading = _Reading(connection, originator_id, highest)
+    found: list[LogRange] = []
+    ranges = [root_of(highest)]
+    while ranges:
+        # One more than wanted: the last may be incomplete, and have no missing part at all.
+        missing = list(islice(reading.without_rows(ranges), most + 1))
+        found = [each for each in missing if each.last <= highest][:most] or found
+        ranges = [
+            each.child(place)
             for each in missing
+            if each.level
             for place in range(each.part_count(highest))
         ]
-    return []
+    return found
 
 
 def forget_ranges(connection: Connection, originator_id: int, sequence_ids: Iterable[int]) -> None:
@@ -206,8 +218,9 @@ class _Reading:
         ranges = [LogRange(level, number) for number in dict.fromkeys(numbers)]
         complete = [each.number for each in ranges if each.last <= self._through]
         found = self._stored(level, complete)
-        found |= {each.number: b"" for each in ranges if each.first > self._through}
-        missing = [each.number for each in ranges if each.number not in found]
+        rest = [each for each in ranges if each.number not in found]
+        missing = [each.number for each in self._with_envelopes(rest)]
+        found |= {each.number: ABSENT * each.part_count(self._through) for each in rest}
         self._computed += len(missing)
         if self._computed > _MOST_COMPUTED:
             subject, got = f"ranges of originator {self._originator_id}", "too many without"
@@ -228,10 +241,35 @@ class _Reading:
         return {number: self._leaf(LogRange(0, number)) for number in numbers}
 
     def has_all_parts(self, level: int, number: int) -> bool:
-        """Return whether all parts of a complete range have rows."""
-        parts = self._part_numbers(level, number)
-        stored = _stored_numbers(self._connection, self._originator_id, level - 1, parts)
-        return len(stored) == len(parts)
+        """Return whether all parts of a complete range that have envelopes have rows."""
+        parts = [LogRange(level - 1, each) for each in self._part_numbers(level, number)]
+        return next(self.without_rows(parts), None) is None
+
+    def without_rows(self, ranges: Sequence[LogRange]) -> Iterator[LogRange]:
+        """Yield the ranges of one level that have envelopes, and are incomplete or have no row.
+
+        ``ranges`` are in rising order, and at least one.
+        """
+        complete = [each.number for each in ranges if each.last <= self._through]
+        level = ranges[0].level
+        stored = _stored_numbers(self._connection, self._originator_id, level, complete)
+        yield from self._with_envelopes(each for each in ranges if each.number not in stored)
+
+    def _with_envelopes(self, ranges: Iterable[LogRange]) -> Iterator[LogRange]:
+        """Yield the ranges that have envelopes up to ``through``, in rising order."""
+        held = 0
+        for each in sorted(ranges):
+            if held < each.first <= self._through:
+                # Ranges before the next id need no query.
+                held = self._next_id(each.first)
+            if each.first <= held <= min(each.last, self._through):
+                yield each
+
+    def _next_id(self, first: int) -> int:
+        """Return the next id that has a digest, or one behind ``through``."""
+        ids = {"originator": self._originator_id, "first": first}
+        found = [self._connection.scalar(query, ids) for query in _NEXT]
+        return min((each for each in found if each), default=self._through + 1)
 
     def _part_numbers(self, level: int, number: int) -> list[int]:
         whole = LogRange(level, number)

@@ -8,7 +8,8 @@ A time counts only where it falls, as §3.2.7 says: two envelopes with one time 
 though an originator gives each a later time than the one before (§3.3.5).
 
 A gap counts against the originator only in its own stream, and only where what is missing cannot
-have expired: it is younger than the shortest retention.
+have expired: it is younger than the shortest retention. An id that no log can have reached is
+evidence, and not stored: all who compare logs would have to deal with the ids before it.
 """
 
 from __future__ import annotations
@@ -29,6 +30,13 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 
 _AHEAD_NS: Final = MOST_SECONDS_AHEAD * NANOSECONDS_PER_SECOND
 _RETENTION_NS: Final = LEAST_RETENTION_SECONDS * NANOSECONDS_PER_SECOND
+MOST_IDS_AHEAD: Final = 1_000_000
+"""How far an id may lie behind the last one that is held, where nothing between can have expired:
+peers hand out a log in its order."""
+
+_MOST_IDS_PER_SECOND: Final = 10_000
+"""More than an originator signs. No id is above what this rate reaches since 1970."""
+
 _CLOCKS_NS: Final = 2 * _AHEAD_NS
 """How far two honest clocks, and the times by them, may lie apart."""
 
@@ -102,6 +110,8 @@ class Judged:
     offences: list[Offence] = field(default_factory=list)
     repeated: int = 0
     """How many were stored already."""
+    far: int = 0
+    """How many are not to be stored, because no log can have reached their ids."""
 
 
 def judge_batch(
@@ -151,6 +161,9 @@ class _Judge:
                 self._take_known(known, received)
                 return
             self._take_late(received)
+        elif self._is_far(received):
+            self._refuse_far(received)
+            return
         else:
             self._take_new(received)
         self._check_alone(received)
@@ -191,6 +204,24 @@ class _Judge:
             nearest = min
         found = [each for each in (stored, taken) if each is not None]
         return nearest(found, key=lambda each: each.sequence_id) if found else None
+
+    def _is_far(self, received: ReceivedEnvelope) -> bool:
+        if self._is_impossible(received):
+            return True
+        last = self._last.sequence_id if self._last else 0
+        is_ahead = received.sequence_id > last + MOST_IDS_AHEAD
+        return is_ahead and not may_have_expired(self._last, self._now_ns)
+
+    def _is_impossible(self, received: ReceivedEnvelope) -> bool:
+        seconds = (self._now_ns + _AHEAD_NS) // NANOSECONDS_PER_SECOND
+        return received.sequence_id > seconds * _MOST_IDS_PER_SECOND
+
+    def _refuse_far(self, received: ReceivedEnvelope) -> None:
+        # Another node that lacks much itself may hand on an id that its originator has reached.
+        is_offence = self._is_direct or self._is_impossible(received)
+        if is_offence and not self.judged.far:
+            self._accuse(received, Misbehavior.OUT_OF_ORDER, *_evidence(self._last))
+        self.judged.far += 1
 
     def _take_new(self, received: ReceivedEnvelope) -> None:
         last = self._last

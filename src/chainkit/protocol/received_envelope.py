@@ -26,7 +26,7 @@ from chainkit.protocol.publish_rules.judgement import (
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason, refused
 from chainkit.signatures import recover_public_key
-from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit.types import NANOSECONDS_PER_SECOND, Cursor
 
 MOST_SECONDS_AHEAD: Final = 300
 """How far an envelope's time may lie ahead of a clock (XIP-49 §3.2.7)."""
@@ -55,7 +55,8 @@ class ReceivedEnvelope:
     topic: bytes
     """NO_TOPIC where the payload breaks a rule."""
     depends_on: Mapping[int, int]
-    """Originator id to the highest sequence id that the client had seen of it on the topic."""
+    """Originator id to the highest sequence id that the client had seen of it on the topic; no
+    zeros."""
     envelope: bytes
     """The OriginatorEnvelope in its one form: equal for all who received it."""
     digest: bytes
@@ -104,7 +105,7 @@ def read_received_publish(
         originator_ns=stated.originator_ns,
         expires_at=_column(stated.expiry_unixtime),
         topic=NO_TOPIC if publish is None or fault else publish.client.topic,
-        depends_on={} if publish is None else publish.client.last_seen.sequence_ids,
+        depends_on={} if publish is None else _without_zeros(publish.client.last_seen),
         envelope=in_one_form(parsed),
         digest=digest,
         fault=fault,
@@ -173,6 +174,10 @@ def _check_expiry(parsed: ParsedOriginatedEnvelope) -> None:
     if expiry < seconds + LEAST_RETENTION_SECONDS:
         expected = f"one at least {LEAST_RETENTION_SECONDS} s after the envelope's time"
         raise refused(RefusalReason.INVALID_RETENTION, "expiry", expected, expiry)
+
+
+def _without_zeros(cursor: Cursor) -> dict[int, int]:
+    return {each: last for each, last in cursor.sequence_ids.items() if last}
 
 
 def _column(expiry: int | None) -> int | None:

@@ -101,10 +101,10 @@ class ChangingLog:
         for each in ids:
             self.rows.pop(each, None)
 
-    def store(self, most_leaves: int) -> int:
-        """Store the digests of a piece; return how many leaves it had."""
+    def store(self, most: int) -> int:
+        """Store the digests of a piece; return how many ranges were missing."""
         with self.database.writing() as connection:
-            return store_ranges(connection, ORIGINATOR, most_leaves)
+            return store_ranges(connection, ORIGINATOR, most)
 
     def content(self, *asked: LogRange, through: int) -> list[RangeContent]:
         """Return what the database answers."""

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
-from chainkit.misbehavior.judging import Judged, Offence, judge_batch
+from chainkit.misbehavior.judging import MOST_IDS_AHEAD, Judged, Offence, judge_batch
 from chainkit.misbehavior.report import parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
 from support import publishes
@@ -238,3 +238,54 @@ def test_judge__an_honest_stream_that_begins_again__accuses_nobody(cuts: list[in
         start = max(len(log) - cut, 0)
         judged = taken(log, LOG[start : len(log) + cut])
         assert (judged.offences, judged.gaps, judged.disputes) == ([], [], [])
+
+
+@pytest.mark.parametrize(
+    ("ahead", "is_stored"), [(MOST_IDS_AHEAD, True), (MOST_IDS_AHEAD + 1, False)]
+)
+def test_judge__an_id_far_beyond_the_last__is_evidence_and_not_stored(
+    ahead: int, is_stored: bool
+) -> None:
+    log = MemoryLog()
+    taken(log, LOG)
+    far = [NODE.signed(12 + ahead + each, 20.0 + each) for each in range(3)]
+
+    judged = taken(log, far)
+
+    assert [len(judged.new), judged.far] == ([3, 0] if is_stored else [0, 3])
+    [offence] = judged.offences
+    assert offence == Offence(NODE.node_id, Misbehavior.OUT_OF_ORDER, (far[0], LOG[11]))
+    assert weight(offence) is Weight.CLAIMED
+
+
+def test_judge__a_far_id_from_another_node__accuses_nobody_and_is_not_stored() -> None:
+    log = MemoryLog()
+    taken(log, LOG)
+
+    judged = taken(log, [NODE.signed(2_000_000, 20.0)], is_direct=False)
+
+    assert judged == Judged(far=1)
+
+
+@pytest.mark.parametrize("held", [[], LOG], ids=["nothing held", "all between has expired"])
+def test_judge__a_far_id_that_a_log_can_have_reached__is_new_and_no_offence(
+    held: Sequence[bytes],
+) -> None:
+    log = MemoryLog()
+    taken(log, held)
+    later = 10 * DAY
+
+    judged = taken(log, [NODE.signed(50_000_000, later)], now=later)
+
+    assert [len(judged.new), judged.offences] == [1, []]
+
+
+def test_judge__an_id_that_no_log_can_have_reached__is_evidence_from_whom_it_ever_came() -> None:
+    log = MemoryLog()
+    far = NODE.signed(2**62, 20.0)
+
+    judged = taken(log, [far], is_direct=False)
+
+    assert judged.far == 1
+    assert judged.offences == [Offence(NODE.node_id, Misbehavior.OUT_OF_ORDER, (far,))]
+    assert weight(judged.offences[0]) is Weight.CLAIMED

@@ -15,6 +15,7 @@ from chainkit.protocol.proto import node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.refusals import InvalidRequest
 from chainkit.types import BlockHeader
+from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.types import Idle
 from chainkit_node.repairing.comparison import compare, compare_by_queries, fetch
 from chainkit_node.repairing.range_keeper import RangeKeeper
@@ -23,6 +24,7 @@ from support.indexer.comparing_node import LONG_AGO, ComparingNode, signed
 from support.log_sides import ORIGINATOR
 
 HIGHEST = 3_000
+OTHER_ID = ORIGINATOR + 100
 HEAD = BlockHeader(1, bytes(32), bytes(32), 1)
 IDLE = Idle(HEAD.reference, HEAD, final_block=0)
 Call = Callable[[bytes], Awaitable[bytes]]
@@ -269,3 +271,26 @@ def test_keep_ranges__no_time__stores_one_piece_at_each_step(there: ComparingNod
     assert asked == [64, 128, 149]
     answer = node_api_pb2.CompareRangesResponse.FromString(asyncio.run(there.compare_ranges(root)))
     assert len(answer.contents[0].digests) == 10 * 20
+
+
+def test_keep_ranges__several_originators__take_turns(there: ComparingNode) -> None:
+    there.hold(range(1, 64 * 70))
+    rows = [
+        StoredEnvelope(OTHER_ID, each, each, b"", None, signed(each, originator_id=OTHER_ID))
+        for each in range(1, 64 * 3)
+    ]
+    with there.store.writing() as connection:
+        there.store.insert_envelopes(connection, rows)
+    seconds = iter(range(100))
+    keeper = RangeKeeper(there.store, lambda: float(next(seconds)))
+    query = "SELECT count(*) FROM range_digests WHERE level = 0 AND originator_id = ?"
+
+    for _ in range(2):
+        keeper.succeeded(IDLE, 0.0)
+
+    with there.store.reading() as connection:
+        stored = [
+            connection.exec_driver_sql(query, (each,)).scalar_one()
+            for each in (ORIGINATOR, OTHER_ID)
+        ]
+    assert stored == [64, 2]

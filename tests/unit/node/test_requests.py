@@ -41,6 +41,18 @@ def test_selection__cursor_beyond_what_a_database_counts__is_its_highest() -> No
     )
 
 
+def test_selection__cursor_with_more_entries_than_a_registry_has_nodes__is_refused() -> None:
+    query = EnvelopesQuery(
+        topics=[b"\1a"], last_seen={"node_id_to_sequence_id": dict.fromkeys(range(1001), 0)}
+    )
+    request = SubscribeTopicsRequest()
+    request.filters.add(topic=b"\1a", last_seen=query.last_seen)
+
+    for refused in (lambda: selection(query, LIMITS), lambda: topic_selections(request, LIMITS)):
+        with pytest.raises(InvalidRequest, match="last_seen: expected at most 1000, got 1001"):
+            refused()
+
+
 def test_topic_selections__topics_of_one_cursor__go_together() -> None:
     request = SubscribeTopicsRequest()
     for topic, last in ((b"\1a", 5), (b"\1b", 7), (b"\1c", 5)):

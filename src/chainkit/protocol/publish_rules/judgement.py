@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from chainkit.errors import InvalidSignature, MalformedData, MalformedEnvelope
 from chainkit.protocol.mls.key_package import check_key_package
@@ -28,6 +29,9 @@ from chainkit.protocol.publish_rules.refusal import (
 from chainkit.protocol.retention import LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_DAYS
 from chainkit.protocol.strict import NotStrict
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
+
+_ROOM: Final = 100
+"""Entries of a cursor beyond the originators that a node holds: clients may name others with 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +136,17 @@ def check_target(publish: PublishRequest, node_id: int) -> None:
 def check_position(client: ParsedClientEnvelope, view: NodeView) -> None:
     """Check that the client has seen no more than the node, and of the topic's commits all.
 
-    Raises PublishRefused with the node's cursor. A group message must name the latest payload that
-    the chain has on its topic, where no entry stands for 0; and so must an identity update that
-    has a cursor. Today's have none. A message of today's clients may name an earlier one: they
-    would not send it again (ADR 27).
+    A cursor that names many originators more than the node holds is refused: each node would keep
+    its entries. A group message must name the latest payload that the chain has on its topic, where
+    no entry stands for 0; and so must an identity update that has a cursor. Today's have none. A
+    message of today's clients may name an earlier one: they would not send it again (ADR 27).
+
+    Raises PublishRefused, for a conflict with the node's cursor.
     """
+    named, most = len(client.last_seen.sequence_ids), len(view.cursor.sequence_ids) + _ROOM
+    if named > most:
+        expected = f"at most {most} originators"
+        raise refused(RefusalReason.WIDE_CURSOR, "last_seen", expected, named)
     for originator, sequence_id in client.last_seen.sequence_ids.items():
         if sequence_id > (held := view.cursor[originator]):
             subject, expected = f"last_seen of originator {originator}", f"at most {held}"

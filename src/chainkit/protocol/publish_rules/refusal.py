@@ -26,6 +26,8 @@ class RefusalReason(StrEnum):
     ANOTHER_ORIGINATOR = "target originator is another node"
     BELONGS_TO_CHAIN = "payload belongs to the chain"
     DEPENDENCY_AHEAD = "payload depends on what the node has not seen"
+    WIDE_CURSOR = "cursor has more entries than the network has originators"
+    """Our own rule: XIP-49 lets a cursor name anybody, also with 0."""
     BEHIND_CHAIN = "payload was made before the topic's latest commit"
 
     @property

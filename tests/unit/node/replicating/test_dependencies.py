@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -255,3 +256,35 @@ def test_cycle__none__accuses_nobody(other: ReceivedEnvelope) -> None:
     dependencies.arrived(other)
 
     assert dependencies.check(holding(_200=10, _300=9), LATER) == NOTHING
+
+
+class CountedLookups(dict[int, int]):
+    """What is held, and how often it was looked up."""
+
+    count = 0
+
+    def get(self, key: int, default: Any = None) -> Any:
+        self.count += 1
+        return super().get(key, default)
+
+
+def test_add__an_envelope_that_names_thousands_of_strangers__keeps_one_of_them() -> None:
+    received = naming({300: 7, **dict.fromkeys(range(1000, 9000), 1)})
+    dependencies = waiting(received)
+    held = CountedLookups(KNOWN.held)
+
+    assert dependencies.check(replace(KNOWN, held=held), 59.0) == NOTHING
+    assert held.count <= 2
+    known = replace(KNOWN, final_ns=received.originator_ns + 1)
+    assert dependencies.check(known, LATER).offences == (offence(received),)
+
+
+def test_add__large_envelopes__wait_up_to_some_bytes() -> None:
+    dependencies = Dependencies()
+    large = [replace(naming({300: 7}, number=each), envelope=bytes(5 << 20)) for each in (10, 11)]
+
+    assert [dependencies.add(each, KNOWN, 0.0) for each in large] == [False, False]
+    last = replace(naming({300: 7}, number=12), envelope=bytes(9 << 20))
+    assert dependencies.add(last, KNOWN, 0.0)
+
+    assert len(dependencies) == 2

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.identity import Identity
+from chainkit_node.replicating import gap_keeper
 from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake, Source
 from chainkit_node.storage import schema
@@ -159,3 +162,25 @@ def test_answer__gaps_that_were_filled_yesterday__are_forgotten(node: Node) -> N
 
     # The last change of all stays: readers begin behind it.
     assert node.gaps() == [(3, 3, GapState.FILLED)]
+
+
+def test_answer__hundreds_of_runs__no_transaction_changes_more_than_a_hundred(
+    node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.intake.take([NODE.signed(1001, 0.0)], SOURCE)
+    changes: list[Connection] = []
+    change = gap_keeper.change_gaps
+
+    def counted(connection: Connection, *arguments: Any) -> bool:
+        changes.append(connection)
+        return change(connection, *arguments)
+
+    monkeypatch.setattr(gap_keeper, "change_gaps", counted)
+    expired = [range(each, each + 1) for each in range(2, 501, 2)]
+    held = [range(each, each + 1) for each in range(1, 500, 2)] + [range(501, 1001)]
+
+    node.keeper.answered(NODE.node_id, 1001, held=held, expired=expired)
+
+    by_transaction = Counter(map(id, changes))
+    assert sorted(by_transaction.values()) == [50, 100, 100]
+    assert sum(state == GapState.EXPIRED for _, _, state in node.gaps()) == 250

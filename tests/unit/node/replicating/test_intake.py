@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
+from chainkit.misbehavior.judging import Judged
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.log_ranges import LogRange
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.schema import envelopes
+from chainkit_node.replicating import intake
 from chainkit_node.replicating.intake import Intake, Source, Taken
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapRow, GapState, read_filled_after
-from chainkit_node.storage.range_digests import find_missing_leaves, store_ranges
+from chainkit_node.storage.range_digests import find_missing, store_ranges
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
@@ -127,11 +131,11 @@ def test_take__below_the_end_of_the_log__takes_the_digests_of_the_range_away(
 
     for below_the_end in (log[2], NODE.signed(3, 3.5)):
         with receiver.store.writing() as connection:
-            assert store_ranges(connection, NODE.node_id, most_leaves=10) == 1
+            assert store_ranges(connection, NODE.node_id, most=10) == 1
         receiver.intake.take([below_the_end], DIRECT)
 
     with receiver.store.reading() as connection:
-        assert find_missing_leaves(connection, NODE.node_id, 65, most=10) == [0]
+        assert find_missing(connection, NODE.node_id, 65, most=10) == [LogRange(0, 0)]
 
 
 @pytest.mark.parametrize(
@@ -195,3 +199,36 @@ def test_take__the_same_from_two_threads__each_is_stored_and_told_once(receiver:
 
     assert sorted(each.new for each in taken) == [0, 60]
     assert receiver.stored() == receiver.new == many
+
+
+def test_take__every_second_id_then_all_others__no_transaction_changes_more_than_a_hundred(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = NODE.log(240, seconds=0.001)
+    sizes: list[int] = []
+    judge = intake.judge_batch
+
+    def counted(received: Sequence[ReceivedEnvelope], *arguments: Any) -> Judged:
+        sizes.append(len(received))
+        return judge(received, *arguments)
+
+    monkeypatch.setattr(intake, "judge_batch", counted)
+    relayed = Source(NODE.node_id, NODE.key.public_key, is_direct=False)
+
+    receiver.intake.take(log[1::2], relayed)
+    receiver.intake.take(log[0::2], relayed)
+
+    assert sizes == [100, 20] * 2
+    assert receiver.stored() == log
+
+
+def test_take__an_id_beyond_all_logs__is_reported_and_leaves_no_row_and_no_gap(
+    receiver: Receiver,
+) -> None:
+    receiver.intake.take(LOG, DIRECT)
+    far = NODE.signed(2**62, 9.0)
+
+    assert receiver.intake.take([far], DIRECT) == Taken(0, 0, 0, 0, 0, far=1)
+
+    assert [receiver.stored(), receiver.gaps()] == [LOG, []]
+    assert receiver.reports == [(200, Misbehavior.OUT_OF_ORDER, (far, LOG[-1]))]

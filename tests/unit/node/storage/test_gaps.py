@@ -79,7 +79,7 @@ def test_forget__filled_long_ago__goes_but_for_the_last_change(store: Store) -> 
         for moment, sequence_id in enumerate((3, 4, 5), 10):
             fill_gaps(connection, 100, [sequence_id], moment)
 
-        forget_filled(connection, 100)
+        forget_filled(connection, 100, most=100)
 
         assert ids_of(read_filled_after(connection, 0)) == [5]
 

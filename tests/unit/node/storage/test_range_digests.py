@@ -9,7 +9,14 @@ import pytest
 from sqlalchemy import func, select
 
 from chainkit.errors import StoreUnavailable
-from chainkit.protocol.log_ranges import LogRange, RangeContent
+from chainkit.protocol.log_ranges import (
+    ABSENT,
+    LogRange,
+    RangeContent,
+    envelope_digest,
+    root_of,
+    split,
+)
 from chainkit_indexer.storage import migrate
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.schema import envelopes
@@ -120,3 +127,38 @@ def test_read_highest_id__last_envelopes_pruned__stays(log: ChangingLog) -> None
         assert read_highest_id(connection, ORIGINATOR) == 200
         assert read_highest_id(connection, OTHER) == 0
         assert connection.scalar(select(func.max(envelopes.c.sequence_id))) == 149
+
+
+def test_store_ranges__an_id_far_beyond_the_others__costs_no_row_for_what_is_empty(
+    log: ChangingLog,
+) -> None:
+    far = 10**9
+    log.append(*map(row, range(1, 130)), row(far), row(far + 64))
+
+    rounds = 0
+    while log.store(64):
+        rounds += 1
+
+    # Each level has the ranges of both ends; the last one of a level is not complete.
+    assert rounds <= 12
+    assert len(stored_rows(log)) < 12
+    through = far + 64
+    [root] = log.content(root_of(through), through=through)
+    parts = split(root.digests)
+    assert [parts[0] != ABSENT, set(parts[1:-1]), parts[-1] != ABSENT] == [True, {ABSENT}, True]
+    leaf = LogRange(0, (far - 1) // 64)
+    expected = envelope_digest(row(far).envelope)
+    assert split(log.content(leaf, through=through)[0].digests)[(far - 1) % 64] == expected
+
+
+def test_store_ranges__range_whose_last_leaf_is_empty__has_a_row_once_it_is_complete(
+    log: ChangingLog,
+) -> None:
+    log.append(*map(row, range(1, 961)))
+    assert log.store(100) == 15
+
+    log.append(*map(row, range(1025, 1030)))
+
+    assert [log.store(100), log.store(100)] == [1, 0]
+    assert stored_rows(log)[-1] == (1, 0)
+    log.check(log.highest)

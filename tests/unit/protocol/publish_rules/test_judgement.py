@@ -336,3 +336,13 @@ def test_list_conflicts__all_reasons__are_those_of_the_cursor() -> None:
         RefusalReason.DEPENDENCY_AHEAD,
         RefusalReason.BEHIND_CHAIN,
     ]
+
+
+def test_judge__cursor_with_more_originators_than_the_network_has__is_refused() -> None:
+    zeros = dict.fromkeys(range(1000, 1103), 0)
+
+    assert judged(paid(publishes.group_message(seen=dict.fromkeys(range(1000, 1100), 0))))
+    refusal = refusal_of(paid(publishes.group_message(seen=zeros | {200: 7})))
+
+    assert refusal.reason is RefusalReason.WIDE_CURSOR
+    assert str(refusal) == "last_seen: expected at most 103 originators, got 104"

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from itertools import islice
@@ -28,6 +26,7 @@ from chainkit_indexer.storage.envelopes import (
     read_newest,
 )
 from chainkit_indexer.storage.store import Store
+from chainkit_node.reader_threads import ReaderThreads
 from chainkit_node.storage.held_back import without_held_back, without_overtaking
 from chainkit_node.storage.inboxes import (
     Identifier,
@@ -38,7 +37,6 @@ from chainkit_node.storage.inboxes import (
 from chainkit_node.storage.range_digests import read_contents, read_highest_id
 from chainkit_node.types import HeldRanges, Page, Selection
 
-_THREADS: Final = 4
 _TOPICS_AT_ONCE: Final = 200
 """Topics that one statement looks for."""
 _NEWEST_AT_ONCE: Final = 50
@@ -55,11 +53,11 @@ class EnvelopeLog:
     def __init__(self, store: Store) -> None:
         """Take the database; ``close`` ends the threads, not the database."""
         self._store = store
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="reader")
+        self._threads = ReaderThreads()
 
     def close(self) -> None:
         """End the threads."""
-        self._threads.shutdown()
+        self._threads.close()
 
     def page(
         self, selection: Selection, limit: int, most_bytes: int, *, holds_back: bool = False
@@ -240,8 +238,8 @@ class EnvelopeLog:
         return await self.in_thread(read)
 
     async def in_thread(self, read: Callable[[], _Answer]) -> _Answer:
-        """Run a database query in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, read)
+        """Run a database query in a thread; the caller of a request has a share of the threads."""
+        return await self._threads.run(read)
 
     def _chain_cursor(self, connection: Connection) -> Mapping[int, int]:
         position = read_position(connection)

@@ -28,7 +28,13 @@ from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.server import NodeServer
-from chainkit_node.settings import NodeLimits, ServingLimits, StrangerLimits
+from chainkit_node.settings import (
+    NodeLimits,
+    PayerLimits,
+    ServingLimits,
+    StorageLimits,
+    StrangerLimits,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,8 @@ class ServingSettings:
 
     strangers: StrangerLimits
     nodes: NodeLimits
+    payers: PayerLimits
+    storage: StorageLimits
     report_rate: ReportRate
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""

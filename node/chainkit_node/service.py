@@ -24,10 +24,12 @@ from chainkit_node.live.feed import ChainFeed
 from chainkit_node.network import NetworkTasks
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.freshness import ChainFreshness
+from chainkit_node.originating.payers import PayerLimiter
 from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.originating.topic_heads import TopicHeads
 from chainkit_node.process import (
     OpenedLog,
@@ -86,11 +88,15 @@ async def run_node(service: NodeService) -> None:
         )
         steps.add(network.close)
         freshness = ChainFreshness(time.monotonic)
-        methods = _signing_methods(service, opened, network, clock, writer, freshness, steps)
+        space = StorageSpace(opened.store.free_bytes, service.serving.storage)
+        metrics.knows_space(space)
+        methods = _signing_methods(
+            service, opened, network, clock, writer, (freshness, space), steps
+        )
         server = build_server(opened, methods, service.serving)
-        indexer = _indexer(service, opened, (freshness, clock), server, ended)
+        indexer = _indexer(service, opened, (freshness, clock, space), server, ended)
         steps.add(indexer.finish)
-        page = _status_page(service, opened, network, clock)
+        page = _status_page(service, opened, network, clock, space)
         steps.add(page.close)
         # The indexer ends its step while the page waits for a look that has begun.
         steps.add(lambda: setattr(service.stop, "is_set", True))
@@ -128,7 +134,7 @@ def _signing_methods(
     network: NetworkTasks,
     clock: ClockCheck,
     writer: ReportWriter,
-    freshness: ChainFreshness,
+    watching: tuple[ChainFreshness, StorageSpace],
     steps: ClosingSteps,
 ) -> SigningMethods:
     """Start publisher and sequencer; the publisher closes first, as it feeds the sequencer."""
@@ -149,7 +155,8 @@ def _signing_methods(
         opened.store, registration.node_id, service.key, time.time_ns, publish, service.record
     )
     steps.add(sequencer.close)
-    publisher = Publisher(Originator(opened.log, sequencer, registration, freshness))
+    payers = PayerLimiter(service.serving.payers, time.monotonic)
+    publisher = Publisher(Originator(opened.log, sequencer, registration, *watching, payers))
     steps.add(publisher.close)
     heads = TopicHeadsHandler(opened.log, TopicHeads(for_heads.node_id, service.key), limits)
     reports = SubmitReportHandler(writer, opened.handover, opened.bounds, metrics.reports)
@@ -163,7 +170,11 @@ def _signing_methods(
 
 
 def _status_page(
-    service: NodeService, opened: OpenedLog, network: NetworkTasks, clock: ClockCheck
+    service: NodeService,
+    opened: OpenedLog,
+    network: NetworkTasks,
+    clock: ClockCheck,
+    space: StorageSpace,
 ) -> StatusPage:
     view = LiveView(
         asyncio.get_running_loop(),
@@ -172,6 +183,7 @@ def _status_page(
         network.own_log,
         network.about_self,
         clock,
+        space,
         opened.lag,
         opened.hub,
         opened.metrics.node_streams,

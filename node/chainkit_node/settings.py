@@ -61,6 +61,10 @@ class CallerLimits:
     """Calls that are answered at a time, without streams."""
     answer_bytes_per_second: int = 64 << 20
     """To one caller."""
+    publish_bytes_per_second: int = 2 << 20
+    """One caller's requests to publish whose payloads were stored, in the long run."""
+    publish_burst_bytes: int = 1 << 30
+    """At once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,29 @@ class StrangerLimits(CallerLimits):
     connections: int = 10_000
     """Open connections of all callers, also of nodes: a token comes with a call, not a
     connection."""
+
+
+@dataclass(frozen=True, slots=True)
+class PayerLimits:
+    """How much one payer may have stored, wherever its requests come from; 0 for no limit."""
+
+    bytes_per_second: int = 2 << 20
+    """Stored payloads, in the long run."""
+    burst_bytes: int = 1 << 30
+    """At once."""
+    allowed: tuple[str, ...] = ()
+    """Addresses of the only payers; none where anybody may be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageLimits:
+    """When payloads are refused, because the database would fill its disk."""
+
+    free_bytes: int = 512 << 20
+    """The least that is left free."""
+    database_bytes: int = 0
+    """The size that the database may reach: PostgreSQL's disk is on another machine. 0 where only
+    the file system bounds the database."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,6 +153,16 @@ def test_insert_many__extremes_of_every_type__are_read_back(indexed: Database) -
         assert tuple(found) == row
 
 
+def test_free_bytes__size_that_it_may_reach__is_what_is_left_of_it(indexed: Database) -> None:
+    most = 10**9
+
+    left = indexed.free_bytes(most)
+
+    assert left is not None and 10_000 < most - left < 100_000_000
+    assert indexed.free_bytes(10_000) == 10_000 - (most - left)
+    assert (indexed.free_bytes(0) is None) == (indexed.file is None)
+
+
 def test_insert_many__key_that_is_there_already__undoes_the_transaction(indexed: Database) -> None:
     write_page(indexed)
     columns = list(schema.blocks.c.keys())

@@ -17,6 +17,7 @@ from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit.service.node_token import TokenFault
 from chainkit.service.refusals import InvalidRequest
 from chainkit_node.peers.directory import Listing
+from chainkit_node.serving import requests
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.settings import NodeLimits, StrangerLimits
@@ -45,8 +46,16 @@ class Served:
         """The time of day."""
         self.port = 0
         self.waits = asyncio.Event()
-        methods = Methods({"Echo": self._echo, "Wait": self._wait}, {"Stream": self._stream})
-        names = ("Echo", "Wait", "Stream")
+        methods = Methods(
+            {
+                "Echo": self._echo,
+                "Wait": self._wait,
+                "Count": self._count,
+                "PublishPayerEnvelopes": self._echo,
+            },
+            {"Stream": self._stream},
+        )
+        names = ("Echo", "Wait", "Count", "PublishPayerEnvelopes", "Stream")
         peers = Peers(lambda: self.listing, lambda: self.now, self._refused_token)
         bounds = server_bounds(limits, nodes or NodeLimits(), peers, self._refused, clock)
         self.server = GrpcServer(methods, {SERVICE: names}, bounds)
@@ -82,6 +91,10 @@ class Served:
     async def _echo(self, data: bytes) -> bytes:
         if data == b"bad":
             raise InvalidRequest("request", "a good one", "a bad one")
+        return data
+
+    async def _count(self, data: bytes) -> bytes:
+        requests.check_count("letters", data.count(b"a"), 1000)
         return data
 
     async def _wait(self, data: bytes) -> bytes:
@@ -274,3 +287,31 @@ def test_connections__one_too_many__is_closed_and_the_others_go_on() -> None:
             assert await served.unary("Echo", b"a") == b"a"
 
     serving(StrangerLimits(connections=2), story)
+
+
+def test_publishes__more_bytes_than_the_rate_of_an_address__are_refused_and_reading_goes_on() -> (
+    None
+):
+    async def story(served: Served) -> None:
+        publish = "PublishPayerEnvelopes"
+        for _ in range(5):
+            # Stored nothing: such bytes do not count.
+            with pytest.raises(grpc.aio.AioRpcError):
+                await served.unary(publish, b"bad")
+        assert await served.unary(publish, b"a" * 12) == b"a" * 12
+        words = await refused(served.unary(publish, b"a"))
+        assert "publish: expected at most 1 bytes a second from one address, got more" in words
+        assert await served.unary("Echo", b"a") == b"a"
+
+    limits = StrangerLimits(publish_bytes_per_second=1, publish_burst_bytes=10)
+    serving(limits, story, lambda: 0)
+
+
+@pytest.mark.parametrize("request_bytes", [b"a" * 500, b"b" * (10 * 16384)], ids=["parts", "bytes"])
+def test_requests__of_many_parts_or_bytes__count_as_several(request_bytes: bytes) -> None:
+    async def story(served: Served) -> None:
+        for _ in range(2):
+            assert await served.unary("Count", request_bytes) == request_bytes
+        await refused(served.unary("Count", b"a"))
+
+    serving(StrangerLimits(requests_per_second=1, request_burst=15), story, lambda: 0)

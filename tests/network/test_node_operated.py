@@ -73,7 +73,9 @@ def node(
     files = CertificateFiles(folder / "certificate.pem", folder / "key.pem")
     write(files, pair := make_pair())
     limits = folder / "limits.json"
-    limits.write_text(json.dumps({"strangers": {"request_burst": BURST}}))
+    limits.write_text(
+        json.dumps({"strangers": {"request_burst": BURST}, "storage": {"free_bytes": 2**62}})
+    )
     service = Background(
         settings,
         folder / "log",
@@ -154,6 +156,13 @@ def test_node__that_the_registry_does_not_list__says_so_in_its_numbers(node: Ope
     assert states == {"unknown": 0, "not_registered": 1, "disabled": 0, "enabled": 0}
     # A node that is not registered has no log of its own that could be incomplete.
     assert found["own_log_waits",] == 0
+
+
+def test_node__with_less_free_space_than_it_leaves__says_so(node: Operated) -> None:
+    found = node.samples()
+
+    assert found["storage_short",] == 1
+    assert 0 < found["storage_free_bytes",] < 2**62
 
 
 def test_node__plain_text_to_its_tls_port__is_not_answered(node: Operated) -> None:

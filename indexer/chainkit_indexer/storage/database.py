@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from shutil import disk_usage
 from threading import Lock, get_ident
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, text
 
 from chainkit.errors import StoreError, StoreUnavailable
 from chainkit.sqlite import errors_as
@@ -129,6 +130,27 @@ class Database:
             raise StoreError(subject, "a folder that exists", f"no folder {self.file.parent}")
         if not create and not self.file.exists():
             raise StoreError(subject, "a file that exists", "none")
+
+    def free_bytes(self, most: int) -> int | None:
+        """Return how many bytes the database may still take, None where nobody knows.
+
+        ``most`` is the size that it may reach, 0 where only its file system bounds it, which is
+        known for SQLite alone.
+        """
+        free = []
+        if self.file is not None:
+            free.append(disk_usage(self.file.parent).free)
+        if most:
+            free.append(most - self._size())
+        return min(free, default=None)
+
+    def _size(self) -> int:
+        if self.file is not None:
+            files = self.file, self.file.with_name(f"{self.file.name}-wal")
+            return sum(each.stat().st_size for each in files if each.exists())
+        with self.reading() as connection:
+            query = text("SELECT pg_database_size(current_database())")
+            return int(connection.execute(query).scalar_one())
 
     def close(self) -> None:
         """Give all connections, and the lock, back, once no thread writes any more."""

@@ -162,6 +162,10 @@ class Store:
         """
         return self._database.wait_for_commit(seconds)
 
+    def free_bytes(self, most: int) -> int | None:
+        """Return how many bytes the database may still take; see ``Database.free_bytes``."""
+        return self._database.free_bytes(most)
+
     def close(self) -> None:
         """Give all connections, and the lock, back."""
         self._database.close()

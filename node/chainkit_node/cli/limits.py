@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import click
 
 from chainkit.documents.fields import Faults, Fields, read_json
+from chainkit.errors import ConfigurationError
 from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit_node.cli.options import ListenOptions
 from chainkit_node.process import ServingSettings
 from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.serving.certificate import server_credentials
-from chainkit_node.settings import CallerLimits, NodeLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, PayerLimits, StorageLimits, StrangerLimits
 
-_SMALLEST: Final = {"request_burst": 1}
+_SMALLEST: Final = {"request_burst": 1, "publish_burst_bytes": 1, "burst_bytes": 1}
 """For every other field 0 switches the limit off."""
 
-_Limits = TypeVar("_Limits", bound=CallerLimits)
+_ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
+
+_Limits = TypeVar("_Limits", StrangerLimits, NodeLimits, PayerLimits, StorageLimits)
+
+
+class Limits(NamedTuple):
+    """The sections of the file."""
+
+    strangers: StrangerLimits = StrangerLimits()
+    nodes: NodeLimits = NodeLimits()
+    payers: PayerLimits = PayerLimits()
+    storage: StorageLimits = StorageLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +51,14 @@ class LimitOptions:
         """Read all files that the options name. Raises ConfigurationError as their readers do."""
         files = listening.certificate_files()
         certificate = None if files is None else server_credentials(files)
-        strangers, nodes = StrangerLimits(), NodeLimits()
-        if self.limits_path is not None:
-            strangers, nodes = read_limits(self.limits_path)
+        limits = Limits() if self.limits_path is None else read_limits(self.limits_path)
         names = ("requests_per_second", "streams_of_one", "streams", "answer_bytes_per_second")
         typed = {name: value for name in names if (value := getattr(self, name)) is not None}
         return ServingSettings(
-            strangers=replace(strangers, **typed),
-            nodes=nodes,
+            strangers=replace(limits.strangers, **typed),
+            nodes=limits.nodes,
+            payers=limits.payers,
+            storage=limits.storage,
             report_rate=ReportRate(self.reports_per_minute),
             address=listening.grpc_address,
             certificate=certificate,
@@ -52,20 +66,24 @@ class LimitOptions:
         )
 
 
-def read_limits(path: Path) -> tuple[StrangerLimits, NodeLimits]:
-    """Read the limits of strangers and of nodes; those that the file leaves out have defaults.
+def read_limits(path: Path) -> Limits:
+    """Read the limits; those that the file leaves out have defaults.
 
-    Raises ConfigurationError that names the file and each field that is unknown or has no integer
-    in its range.
+    Raises ConfigurationError that names the file and each field that is unknown or has no value in
+    its range.
     """
     subject = f"limits {path}"
     content, faults = Fields(read_json(path, subject), subject), Faults(subject)
-    sections = faults.known(content, ("strangers", "nodes"))
+    sections = faults.known(content, Limits._fields)
     found = {each: faults.read(None, content.inner, each) for each in sections}
-    strangers = _section(StrangerLimits(), found.get("strangers"), faults)
-    nodes = _section(NodeLimits(), found.get("nodes"), faults)
+    limits = Limits(
+        _section(StrangerLimits(), found.get("strangers"), faults),
+        _section(NodeLimits(), found.get("nodes"), faults),
+        _section(PayerLimits(), found.get("payers"), faults),
+        _section(StorageLimits(), found.get("storage"), faults),
+    )
     faults.raise_all()
-    return strangers, nodes
+    return limits
 
 
 def _section(defaults: _Limits, content: Fields | None, faults: Faults) -> _Limits:
@@ -73,11 +91,24 @@ def _section(defaults: _Limits, content: Fields | None, faults: Faults) -> _Limi
         return defaults
     given: dict[str, Any] = {}
     for name in faults.known(content, [field.name for field in fields(defaults)]):
+        if name == "allowed":
+            given[name] = faults.read((), partial(_addresses, content, faults.subject), name)
+            continue
         smallest = _SMALLEST.get(name, 0)
         given[name] = faults.read(smallest, content.integer, name)
         if given[name] < smallest:
             faults.add(f"an integer from {smallest}", given[name], content.path(name))
     return replace(defaults, **given)
+
+
+def _addresses(content: Fields, subject: str, name: str) -> tuple[str, ...]:
+    addresses = []
+    for value, path in content.elements(name):
+        if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+            expected = "an address, 0x and 40 hex digits"
+            raise ConfigurationError(subject, expected, repr(value)[:60], path)
+        addresses.append(value)
+    return tuple(addresses)
 
 
 def _stranger_limit(flag: str, field: str, purpose: str) -> Option:
@@ -92,7 +123,7 @@ limit_options = several(
         "--limits",
         "limits_path",
         "CHAINKIT_LIMITS",
-        "Limits of strangers and of other nodes, in JSON, such as "
+        "Limits of strangers, other nodes, payers and storage, in JSON, such as "
         '{"strangers": {"request_burst": 500}, "nodes": {"streams": 100}}; docs/node.md lists all. '
         "The options below take precedence.",
     ),

@@ -31,6 +31,7 @@ class Reason(StrEnum):
     ACCUSED = "accused"
     OWN_LOG_FORKED = "own_log_forked"
     CLOCK_WRONG = "clock_wrong"
+    STORAGE_SHORT = "storage_short"
     OWN_LOG_WAITS = "own_log_waits"
     OVERLOADED = "overloaded"
     NOT_READY = "not_ready"
@@ -87,6 +88,8 @@ def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
         yield Attention(Reason.ACCUSED, f"{text} and {more} more" if more > 0 else text)
     if live.clock_wrong is not None:
         yield Attention(Reason.CLOCK_WRONG, f"nothing is originated: {live.clock_wrong}")
+    if live.storage_short is not None:
+        yield Attention(Reason.STORAGE_SHORT, f"nothing is originated: {live.storage_short}")
     # A node that is not registered has no log of its own yet.
     if live.own_log_waits is not None and is_registered:
         yield Attention(Reason.OWN_LOG_WAITS, f"nothing is originated yet: {live.own_log_waits}")

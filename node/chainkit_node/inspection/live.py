@@ -30,6 +30,7 @@ from chainkit_node.inspection.words import shown
 from chainkit_node.live.hub import Hub
 from chainkit_node.loop_lag import LoopLag
 from chainkit_node.originating.clock_check import ClockCheck
+from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import Subscription
 from chainkit_node.replicating.repairer import LastComparison, Repair, Repairer
@@ -96,6 +97,7 @@ class LiveView:
     own_log: OwnLog
     about_self: ReportsAboutSelf
     clock_check: ClockCheck
+    space: StorageSpace
     lag: LoopLag
     hub: Hub
     node_streams: Callable[[], int]
@@ -161,6 +163,7 @@ class LiveView:
             blocks_to_go=self.health.observation.blocks_to_go,
             own_log_waits=waits,
             clock_wrong=None if wrong is None else shown(wrong),
+            storage_short=self.space.short(),
             late_seconds=self.lag.seconds(),
             reader_streams=max(len(self.hub) - node_streams, 0),
             node_streams=node_streams,

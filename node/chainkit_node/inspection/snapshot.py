@@ -252,6 +252,8 @@ class LiveStatus:
     """Why nothing is originated yet; None once the own log is known."""
     clock_wrong: str | None
     """Why the clock lets nothing be originated; None for a clock that nobody contradicts."""
+    storage_short: str | None
+    """Why too little free space lets nothing be published; None where there is enough."""
     late_seconds: float
     """How late the event loop is."""
     reader_streams: int

@@ -31,8 +31,10 @@ from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.freshness import ChainFreshness
+from chainkit_node.originating.payers import PayerLimiter
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequencer import MOST_WAITING_SECONDS, Answer, Sequencer
+from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.types import NewEnvelope
 
 _MOST_PER_LOOK: Final = 100
@@ -55,6 +57,8 @@ class Originator:
     sequencer: Sequencer
     registration: Registration
     freshness: ChainFreshness
+    space: StorageSpace
+    payers: PayerLimiter
     clock_ns: Callable[[], int] = time.time_ns
 
 
@@ -87,9 +91,10 @@ class Publisher:
     def accept(self, envelopes: Sequence[bytes]) -> Answer:
         """Judge a request's envelopes; the future has the stored envelopes, in their order.
 
-        The future has NotReady where the chain's latest state is not known, or the registry does
-        not list this node; InvalidRequest with the broken rule; Conflict with the node's cursor; or
-        Overloaded, which is also raised where too many requests wait.
+        The future has NotReady where the chain's latest state is not known, the disk is almost
+        full, or the registry does not list this node; InvalidRequest with the broken rule; Conflict
+        with the node's cursor; Unauthenticated for a payer that is not allowed; or Overloaded above
+        a payer's rate, which is also raised where too many requests wait.
         """
         request = _Request(envelopes, Future())
         self._thread.put(request)
@@ -105,6 +110,7 @@ class Publisher:
         with _refusing(requests):
             self._originator.freshness.check()
             node_id = self._originator.registration.node_id()
+            self._originator.space.check()
             read = [found for each in requests if (found := _read(each)) is not None]
             self._judge(read, node_id)
 
@@ -122,6 +128,7 @@ class Publisher:
                         view = NodeView(node_id, cursor, chain_id, now)
                         judge_publish(each, view)
                         payloads.append(_new(each, chain_ns))
+                    originator.payers.admit(request.publishes)
                     originator.sequencer.submit(payloads, request.answer)
 
     def _position(

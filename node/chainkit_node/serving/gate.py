@@ -1,8 +1,9 @@
 """Stands before every method of the server, also health and reflection, and bounds each caller.
 
 A request above the rate of its address, one call too many, or one stream too many is refused before
-its method sees it. Answers above an address's rate of bytes are slowed down, so that a stream goes
-on; a request that would have to wait for longer than a moment is refused instead. Other nodes have
+its method sees it. A request of many bytes or parts counts as several. Answers above an address's
+rate of bytes are slowed down, so that a stream goes on; a request that would have to wait for
+longer than a moment is refused instead. Bytes to publish have a rate of their own. Other nodes have
 limits of their own, each for itself: ``callers`` distinguishes nodes from strangers.
 """
 
@@ -10,19 +11,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing, nullcontext
 from inspect import isawaitable
 from typing import Any, Final, NoReturn
 
 import grpc
 
+from chainkit.protocol.methods import PUBLISH_PAYER_ENVELOPES
 from chainkit.service.grpc_server import Bounds, abort
 from chainkit.service.refusals import Refusal
+from chainkit_node.asked_by import ASKED_BY
 from chainkit_node.serving.callers import Caller, Callers, Peers
 from chainkit_node.serving.limiter import CallerLimiter
 from chainkit_node.settings import NodeLimits, StrangerLimits
 
 _CALLS_BESIDE_STREAMS: Final = 100
+_PUBLISH: Final = PUBLISH_PAYER_ENVELOPES.rpartition("/")[2]
 
 _CODES: Final = {code.value[0]: code.name for code in grpc.StatusCode}
 
@@ -71,8 +75,11 @@ class Gate(grpc.aio.ServerInterceptor):
     def _unary(self, method: str, inner: Any) -> Any:
         async def answer(request: Any, context: _Context) -> Any:
             try:
-                caller = self._callers.admit(context)
-                with caller.limiter.call():
+                caller = self._admitted(context, _size(request))
+                storing: AbstractContextManager[None] = nullcontext()
+                if method == _PUBLISH:
+                    storing = caller.limiter.publish(caller.name, _size(request))
+                with caller.limiter.call(), storing:
                     await caller.limiter.pace_call(caller.name)
                     answer = await inner(request, context)
                 caller.limiter.sent(caller.name, _size(answer))
@@ -85,10 +92,12 @@ class Gate(grpc.aio.ServerInterceptor):
     def _streaming(self, method: str, inner: Any) -> Any:
         async def answer(request: Any, context: _Context) -> AsyncIterator[Any]:
             try:
-                caller = self._callers.admit(context)
-                if is_stream := hasattr(request, "__aiter__"):
+                is_stream = hasattr(request, "__aiter__")
+                length = 0 if is_stream else _size(request)
+                caller = self._admitted(context, length)
+                if is_stream:
                     request = _admitted(caller, request)
-                with caller.limiter.stream(caller.name, 0 if is_stream else _size(request)):
+                with caller.limiter.stream(caller.name, length):
                     frames = inner(request, context)
                     if isawaitable(frames):
                         # A method of the old style, which writes its frames itself.
@@ -105,6 +114,14 @@ class Gate(grpc.aio.ServerInterceptor):
                 await self._refuse(method, context, error)
 
         return answer
+
+    def _admitted(self, context: _Context, length: int) -> Caller:
+        """Count a request, and let all that answers it know its caller."""
+        caller = self._callers.admit(context)
+        caller.limiter.charge(caller.name, length)
+        # gRPC answers each request in a task of its own.
+        ASKED_BY.set(caller.limiter.asked_by(caller.name))
+        return caller
 
     async def _refuse(self, method: str, context: _Context, error: Exception) -> NoReturn:
         """Report a refusal, of the gate or of the method, and end the call with it."""

@@ -9,10 +9,16 @@ from typing import Final
 
 from chainkit.service.allowance import Buckets, Held
 from chainkit.service.refusals import Overloaded
+from chainkit_node.asked_by import AskedBy
 from chainkit_node.settings import CallerLimits
 
 _MOMENT_SECONDS: Final = 1.0
 """How long the answer of a call waits because of what its caller got before."""
+
+_PARTS_OF_A_REQUEST: Final = 50
+"""Topics, or other parts, that count as one request."""
+_BYTES_OF_A_REQUEST: Final = 16 << 10
+"""Bytes that count as one request."""
 
 
 class CallerLimiter:
@@ -31,6 +37,7 @@ class CallerLimiter:
         self._clock = clock
         self._requests = Buckets(limits.requests_per_second, limits.request_burst)
         self._bytes = Buckets(limits.answer_bytes_per_second, limits.answer_bytes_per_second)
+        self._published = Buckets(limits.publish_bytes_per_second, limits.publish_burst_bytes)
         self._streams = Held(limits.streams, limits.streams_of_one)
         self._filters = Held(limits.filter_bytes, limits.filter_bytes_of_one)
         self._calls = 0
@@ -38,6 +45,10 @@ class CallerLimiter:
     def open_streams(self) -> int:
         """Count the open streams of all callers."""
         return self._streams.total
+
+    def asked_by(self, name: str) -> AskedBy:
+        """Return a caller, as the parts that answer its request know it."""
+        return AskedBy(f"{self._sort} {name}", lambda parts: self._charge_parts(name, parts))
 
     def admit(self, name: str) -> None:
         """Count a request. Raises Overloaded above the caller's rate."""
@@ -47,6 +58,27 @@ class CallerLimiter:
             most = f"at most {self._limits.requests_per_second:g} a second from one {self._sort}"
             raise Overloaded("requests", most, f"more; try again in {wait:.3f} s")
         self._requests.take(name, now)
+
+    def charge(self, name: str, length: int) -> None:
+        """Count a request of many bytes as several; the caller's next request waits for them."""
+        self._requests.take(name, self._clock(), length // _BYTES_OF_A_REQUEST)
+
+    def _charge_parts(self, name: str, parts: int) -> None:
+        self._requests.take(name, self._clock(), parts // _PARTS_OF_A_REQUEST)
+
+    @contextmanager
+    def publish(self, name: str, length: int) -> Iterator[None]:
+        """Count the bytes of a request to publish, unless it is refused. Raises Overloaded."""
+        if wait := self._published.seconds_to_wait(name, self._clock()):
+            most = f"at most {self._limits.publish_bytes_per_second} bytes a second"
+            expected = f"{most} from one {self._sort}"
+            raise Overloaded("publish", expected, f"more; try again in {wait:.3f} s")
+        self._published.take(name, self._clock(), length)
+        try:
+            yield
+        except BaseException:
+            self._published.take(name, self._clock(), -length)
+            raise
 
     @contextmanager
     def call(self) -> Iterator[None]:

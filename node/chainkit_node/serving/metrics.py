@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -18,6 +19,7 @@ from prometheus_client import (
 from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.peers.directory import RegistryState
 from chainkit_node.replicating.intake import Taken
 from chainkit_node.replicating.repairer import Repair
@@ -58,6 +60,13 @@ class NodeMetrics:
         )
         self._own_log = self._gauge(
             "own_log_waits", "1 while nothing is signed, because the own log may be incomplete."
+        )
+        self._free = self._gauge(
+            "storage_free_bytes", "Bytes that the database may still take; NaN where not known."
+        )
+        self._free.set(math.nan)
+        self._short = self._gauge(
+            "storage_short", "1 while publishes are refused, because too little space is free."
         )
         self._accusations = self._gauge(
             "reports_about_self_at_peers",
@@ -158,6 +167,16 @@ class NodeMetrics:
     def knows_own_log(self, waits: Callable[[], bool]) -> None:
         """Take how to ask whether the own log is waited for, at each scrape."""
         self._own_log.set_function(lambda: float(waits()))
+
+    def knows_space(self, space: StorageSpace) -> None:
+        """Take how to ask how much space is free, at each scrape."""
+
+        def free() -> float:
+            found = space.free_bytes()
+            return math.nan if found is None else float(found)
+
+        self._free.set_function(free)
+        self._short.set_function(lambda: float(space.short() is not None))
 
     def knows_accusations(self, new_proofs: Callable[[], int]) -> None:
         """Take how to count what other nodes newly prove about this one, at each scrape."""

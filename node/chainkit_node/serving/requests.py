@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError, Message
 
 from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
 from chainkit.service.refusals import InvalidRequest
+from chainkit_node.asked_by import ASKED_BY
 from chainkit_node.settings import ServingLimits
 from chainkit_node.types import Selection
 
@@ -69,9 +70,11 @@ def check_topics(topics: Iterable[bytes], limits: ServingLimits) -> None:
 
 
 def check_count(subject: str, count: int, most: int) -> None:
-    """Refuse more parts of one request than are answered at a time."""
+    """Refuse more parts of one request than are answered at a time, and charge its caller."""
     if count > most:
         raise InvalidRequest(subject, f"at most {most}", count)
+    if (asked_by := ASKED_BY.get()) is not None:
+        asked_by.charge(count)
 
 
 def topics_of(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from chainkit.service.refusals import InvalidRequest
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.asked_by import ASKED_BY, AskedBy
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.types import Page, Selection
 from support.chains.fake_chain import FakeChain
@@ -96,3 +98,31 @@ def test_newest__more_bytes_than_an_answer_has__is_refused(log: EnvelopeLog) -> 
     assert asyncio.run(log.newest(TOPICS, size)) == newest
     with pytest.raises(InvalidRequest, match="ask for fewer at a time"):
         asyncio.run(log.newest(TOPICS, size - 1))
+
+
+def test_in_thread__one_caller_with_many_long_requests__leaves_threads_to_others(
+    log: EnvelopeLog,
+) -> None:
+    async def story() -> None:
+        hold, running = threading.Event(), threading.Semaphore(0)
+
+        def long() -> None:
+            running.release()
+            hold.wait(60)
+
+        async def asked(name: str, read: Callable[[], None]) -> None:
+            ASKED_BY.set(AskedBy(name, lambda parts: None))
+            await log.in_thread(read)
+
+        many = [asyncio.create_task(asked("address 1", long)) for _ in range(8)]
+        for _ in range(2):
+            await asyncio.to_thread(running.acquire)
+        # A caller that gives up gets no further thread before its own has ended.
+        for task in many[:2]:
+            task.cancel()
+        await asyncio.wait_for(asked("address 2", lambda: None), 60)
+        assert not running.acquire(blocking=False)
+        hold.set()
+        await asyncio.gather(*many[2:])
+
+    asyncio.run(story())

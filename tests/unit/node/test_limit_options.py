@@ -13,10 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from chainkit.errors import ConfigurationError
-from chainkit_node.cli.limits import LimitOptions, limit_options, read_limits
+from chainkit_node.cli.limits import LimitOptions, Limits, limit_options, read_limits
 from chainkit_node.cli.options import ListenOptions
 from chainkit_node.process import ServingSettings
-from chainkit_node.settings import NodeLimits, StrangerLimits
+from chainkit_node.settings import NodeLimits, PayerLimits, StorageLimits, StrangerLimits
 from support.project import ROOT
 
 LISTENING = ListenOptions("127.0.0.1:0", None, None, False)
@@ -45,13 +45,16 @@ def test_limits__nothing_is_said__have_defaults(tmp_path: Path) -> None:
     found = settings()
 
     assert (found.strangers, found.nodes) == (StrangerLimits(), NodeLimits())
+    assert (found.payers, found.storage) == (PayerLimits(), StorageLimits())
     assert found.report_rate.per_minute == 30
-    assert read_limits(written(tmp_path, {})) == (StrangerLimits(), NodeLimits())
+    assert read_limits(written(tmp_path, {})) == Limits()
 
 
 def test_limits__file_and_options__options_take_precedence(tmp_path: Path) -> None:
     strangers = {"streams": 7, "requests_per_second": 8, "connections": 0}
-    path = written(tmp_path, {"strangers": strangers, "nodes": {"calls": 9}})
+    payers = {"bytes_per_second": 5, "allowed": ["0x" + "aB" * 20]}
+    sections = {"payers": payers, "storage": {"database_bytes": 10**12}}
+    path = written(tmp_path, {"strangers": strangers, "nodes": {"calls": 9}, **sections})
 
     found = settings("--limits", str(path), "--streams", "0", "--streams-per-address", "3")
 
@@ -59,12 +62,17 @@ def test_limits__file_and_options__options_take_precedence(tmp_path: Path) -> No
         streams=0, requests_per_second=8, connections=0, streams_of_one=3
     )
     assert found.nodes == NodeLimits(calls=9)
+    assert found.payers == PayerLimits(bytes_per_second=5, allowed=("0x" + "aB" * 20,))
+    assert found.storage == StorageLimits(database_bytes=10**12)
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"stranger": {}}, "expected one of strangers, nodes, got another field (stranger)"),
+        ({"stranger": {}}, "expected one of strangers, nodes, payers, storage, got another field"),
+        ({"payers": {"allowed": "0x12"}}, "expected a list, got str (payers.allowed)"),
+        ({"payers": {"allowed": ["0x12"]}}, "0x and 40 hex digits, got '0x12' (payers.allowed[0])"),
+        ({"payers": {"burst_bytes": 0}}, "an integer from 1, got 0 (payers.burst_bytes)"),
         ({"nodes": {"connections": 1}}, "got another field (nodes.connections)"),
         ({"nodes": 5}, "expected an object, got int (nodes)"),
         ({"nodes": {"calls": "9"}}, "expected an integer from 0, got '9' (nodes.calls)"),
@@ -109,3 +117,10 @@ def test_table_of_limits__says_each_field_with_its_default() -> None:
                 column[name] = int(cell.replace(",", ""))
 
     assert columns == (asdict(StrangerLimits()), asdict(NodeLimits()))
+    _, _, behind = text.partition("| section and field | default | below or above it |\n")
+    own = dict(re.findall(r"^\| `(\w+\.\w+)` \| ([\d,]+|none)", behind, re.MULTILINE))
+    assert own == {
+        f"{section}.{name}": f"{value:,}" if isinstance(value, int) else "none"
+        for section in ("payers", "storage")
+        for name, value in asdict(Limits()._asdict()[section]).items()
+    }

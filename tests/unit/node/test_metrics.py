@@ -88,7 +88,7 @@ def samples(metrics: NodeMetrics) -> dict[str, float]:
         )
         for family in text_string_to_metric_families(metrics.text().decode())
         for sample in family.samples
-        if sample.value and not sample.name.endswith("_bucket")
+        if sample.value > 0 and not sample.name.endswith("_bucket")
     }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
@@ -12,22 +13,27 @@ import pytest
 
 from chainkit.errors import StoreUnavailable
 from chainkit.protocol.originated_envelope import parse_originated
-from chainkit.protocol.payer_envelope import parse_payer_envelope
-from chainkit.service.refusals import InvalidRequest, NotReady
+from chainkit.protocol.payer_envelope import parse_payer_envelope, sign_payer_envelope
+from chainkit.service.refusals import InvalidRequest, NotReady, Overloaded, Unauthenticated
+from chainkit.signatures import SigningKey, address_of
 from chainkit.types import TopicKind
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.types import StepResult
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.originating.freshness import STALE_SECONDS, ChainFreshness
+from chainkit_node.originating.payers import PayerLimiter
 from chainkit_node.originating.publisher import Conflict, Originator, Publisher
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.originating.storage_space import LOOK_SECONDS, StorageSpace
+from chainkit_node.settings import PayerLimits, StorageLimits
 from chainkit_node.types import Selection
 from support import mls, publishes
 from support.chains.fake_chain import FakeChain, Post
 from support.indexer.fake_node import KEY, FakeNode
 
 NODE_ID = publishes.NODE_ID
+OTHER_PAYER = SigningKey(b"\x11" * 32)
 GROUP = Post("group", id_length=16)
 
 
@@ -50,31 +56,49 @@ class Registered:
 
 
 class Node:
-    def __init__(self, path: Path, number: int = NODE_ID) -> None:
+    def __init__(
+        self,
+        path: Path,
+        number: int = NODE_ID,
+        payers: PayerLimits | None = None,
+    ) -> None:
         self.number = number
         self.clock = Clock()
         self.chain = FakeChain()
         self.indexer = FakeNode(self.chain, path)
         self.log = EnvelopeLog(self.indexer.store)
         self.freshness = ChainFreshness(self.clock)
+        self.free: int | None = None
+        self.space = StorageSpace(lambda most: self.free, StorageLimits(free_bytes=100), self.clock)
         self.now_ns = mls.SECONDS * 10**9
         self.sequencer = Sequencer(
             self.indexer.store, lambda: number, KEY, lambda: self.now_ns, lambda rows: None
         )
         registered = Registered(number)
         originator = Originator(
-            self.log, self.sequencer, registered, self.freshness, lambda: self.now_ns
+            self.log,
+            self.sequencer,
+            registered,
+            self.freshness,
+            self.space,
+            PayerLimiter(payers or PayerLimits(), self.clock),
+            lambda: self.now_ns,
         )
         self.publisher = Publisher(originator)
 
     def step(self) -> StepResult:
         result = self.indexer.step()
         self.freshness.succeeded(result, 0)
+        self.space.succeeded(result, 0)
         return result
 
     def publish(self, *client_envelopes: bytes) -> int:
         envelopes = [publishes.paid(each, self.number) for each in client_envelopes]
         return len(self.publisher.accept(envelopes).result(60))
+
+    def publish_for(self, payer: SigningKey) -> int:
+        envelope = sign_payer_envelope(publishes.welcome(), self.number, payer, None)
+        return len(self.publisher.accept([envelope]).result(60))
 
     def close(self) -> None:
         self.publisher.close()
@@ -263,3 +287,45 @@ def test_accept__one_payload_through_two_originators__each_gives_it_an_id_of_its
         assert [one.originator_id for one in stored] == [each.number] * count
         assert [payer.client_envelope for payer in payers] == [payload] * count
     other.close()
+
+
+def test_accept__too_little_space_is_free__is_refused_until_there_is_more(node: Node) -> None:
+    node.free = 99
+    node.step()
+    with pytest.raises(NotReady) as caught:
+        node.publish(publishes.welcome())
+    assert str(caught.value).startswith(
+        "publish: expected at least 100 bytes free for the database, got 99"
+    )
+    assert node.space.short() == str(caught.value)
+
+    node.free = 100
+    node.clock.seconds += LOOK_SECONDS
+    node.step()
+    assert node.publish(publishes.welcome()) == 1
+    assert node.space.short() is None
+
+
+def test_accept__more_bytes_of_one_payer_than_its_rate__are_refused_until_later(
+    tmp_path: Path,
+) -> None:
+    with closing(Node(tmp_path / "node.db", payers=PayerLimits(100, 1000))) as node:
+        node.step()
+        assert node.publish(*[publishes.welcome(data=bytes(600))] * 2) == 2
+        with pytest.raises(Overloaded, match="at most 100 bytes a second from one payer, got more"):
+            node.publish(publishes.welcome())
+        assert node.publish_for(OTHER_PAYER) == 1
+
+        node.clock.seconds += 20
+        assert node.publish(publishes.welcome()) == 1
+
+
+def test_accept__payer_that_is_not_allowed__is_refused_with_its_address(tmp_path: Path) -> None:
+    limits = PayerLimits(allowed=(address_of(OTHER_PAYER.public_key).lower(),))
+    with closing(Node(tmp_path / "node.db", payers=limits)) as node:
+        node.step()
+        with pytest.raises(Unauthenticated) as caught:
+            node.publish(publishes.welcome())
+        own = address_of(publishes.PAYER.public_key)
+        assert str(caught.value) == f"payer: expected one for whom this node publishes, got {own}"
+        assert node.publish_for(OTHER_PAYER) == 1

@@ -82,6 +82,7 @@ def view(
         cast(Any, SimpleNamespace(check=check)),
         cast(Any, SimpleNamespace(hosted=lambda: {300: Hosted({b"one", b"two"}, 4)})),
         cast(Any, SimpleNamespace(wrong=lambda: "clock: wrong")),
+        cast(Any, SimpleNamespace(short=lambda: "publish: no space")),
         cast(Any, SimpleNamespace(seconds=lambda: 0.5)),
         cast(Any, range(5)),
         lambda: 2,
@@ -127,6 +128,7 @@ def test_look__at_the_node__has_its_checks_its_log_and_its_repairs() -> None:
     assert (status.reader_streams, status.node_streams) == (3, 2)
     assert (status.is_ready, "step" in status.failing_checks) == (False, True)
     assert status.own_log_waits == "own log: expected an answer, got none yet"
+    assert status.storage_short == "publish: no space"
     [repair] = status.repairs
     assert (repair.peer_id, repair.originator_id) == (200, 300)
     assert (repair.missing, repair.differing) == (5, 2)

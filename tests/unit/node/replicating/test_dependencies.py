@@ -259,7 +259,7 @@ def test_cycle__none__accuses_nobody(other: ReceivedEnvelope) -> None:
 
 
 class CountedLookups(dict[int, int]):
-    """What is held, and how often it was looked up."""
+    """Held ids, and how often one was looked up."""
 
     count = 0
 

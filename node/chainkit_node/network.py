@@ -50,9 +50,11 @@ class NetworkTasks:
         tokens = PeerTokens(opened.newest.enabled_id, key, time.time)
 
         def connect(node: Node) -> PeerClient:
+            listing().check_url(node)
             return PeerClient(PeerConnection(node, tokens))
 
         def connect_as_stranger(node: Node) -> PeerClient:
+            listing().check_url(node)
             return PeerClient(PeerConnection(node, None))
 
         def publish(new: Sequence[StoredEnvelope], late: Sequence[StoredEnvelope]) -> None:

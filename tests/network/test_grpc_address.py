@@ -1,14 +1,18 @@
-"""Where a gRPC server cannot listen: it says so in our words, and gRPC prints none of its own."""
+"""Where a gRPC server cannot listen, told in our words alone; and what a URL connects to."""
 
 from __future__ import annotations
 
 import asyncio
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 
+import grpc
 import pytest
 
 from chainkit.errors import ConfigurationError
+from chainkit.nodes.channel import connect, wait_until_connected
+from chainkit.nodes.outcomes import NodeUnreached
 from chainkit.service.grpc_server import Bounds, GrpcServer, Methods
 
 
@@ -70,3 +74,34 @@ def test_start__port_that_both_share__is_listened_on_by_both() -> None:
 
     port, again = asyncio.run(both())
     assert port == again
+
+
+def connected(address: str, url: str) -> None:
+    """Connect to a URL while a server listens at an address, in which PORT stands for its port."""
+
+    async def story() -> None:
+        server = grpc.aio.server()
+        port = server.add_insecure_port(address)
+        await server.start()
+        channel = connect("node", url.replace("PORT", str(port)))
+        try:
+            await wait_until_connected("node", channel)
+        finally:
+            await channel.close()
+            await server.stop(0.0)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost"])
+def test_connect__host_of_a_url__is_connected_to(host: str) -> None:
+    connected(f"{host}:0", f"http://{host}:PORT")
+
+
+def test_connect__host_with_the_name_of_a_kind_of_socket__is_a_host_and_no_socket(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(NodeUnreached):
+        connected("unix:5051", "http://unix:5051")

@@ -91,7 +91,10 @@ class HeadsRequest:
         while rows := self._rows(topic, chain.last_id, _PAGE):
             chain = chain.extended(entry_of(row.envelope) for row in rows)
             self._heads.keep(topic, chain)
-        return self._heads.signed(TopicHead(self._node_id, topic, self._through, chain))
+        # A request that began later may have read on: its envelopes are in the head, so the head
+        # must not say that the log ends before them.
+        through = max(self._through, chain.last_id)
+        return self._heads.signed(TopicHead(self._node_id, topic, through, chain))
 
     def entries(self, topic: bytes, after: int) -> list[Entry]:
         """Return the next entries of a topic behind an id; MOST_ENTRIES in one request."""

@@ -14,13 +14,19 @@ from chainkit.errors import MalformedData
 from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import Report, parse_unsigned
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
 from chainkit.protocol.reports import misbehavior_digest
 from chainkit.signatures import keccak256
+from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_node.reporting.bounds import ReportBounds
 from chainkit_node.reporting.refusals import InvalidReport, LargeReport, RefutedReport
 from chainkit_node.storage.reports import FROM_CLIENT, ReportKind
 
 _SUBJECT = "misbehavior report"
+
+_MOST_AHEAD_NS = MOST_SECONDS_AHEAD * NANOSECONDS_PER_SECOND
+_OLDEST_NS = 24 * 60 * 60 * NANOSECONDS_PER_SECOND
+"""How old a client's report may be: a client may be without a network for a while."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,8 @@ class ReportJudge:
             raise InvalidReport(error.subject, error.expected, error.got) from error
         if origin == FROM_CLIENT and report.is_from_node:
             raise InvalidReport(_SUBJECT, "submitted_by_node false from a client", "true")
+        if origin == FROM_CLIENT:
+            self._check_time(report)
         if report.node_id not in self.keys:
             expected = "a node of the registry"
             raise InvalidReport("misbehaving_node_id", expected, report.node_id)
@@ -68,6 +76,14 @@ class ReportJudge:
             return JudgedReport(kind, misbehavior_digest(data), data)
         weight, digest = self._judge_safety(report, origin)
         return JudgedReport(_kind(report, origin, weight), digest, data)
+
+    def _check_time(self, report: Report) -> None:
+        """Check a client's clock: a report of another time makes honest envelopes ones ahead."""
+        age = self.now_ns - report.reporter_time_ns
+        if not -_MOST_AHEAD_NS <= age <= _OLDEST_NS:
+            expected = f"at most {MOST_SECONDS_AHEAD} s ahead of this node's, and a day behind it"
+            got = f"one {abs(age) // NANOSECONDS_PER_SECOND} s {'behind' if age > 0 else 'ahead'}"
+            raise InvalidReport("reporter's clock", expected, got)
 
     def _judge_safety(self, report: Report, origin: str) -> tuple[Weight, bytes]:
         judgement = judge_safety(report, self.keys, self.now_ns)

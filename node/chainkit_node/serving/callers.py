@@ -73,9 +73,11 @@ class Callers:
         if not tokens:
             return self._admitted(Caller(self._strangers, address_of(context.peer())))
         try:
-            node = self._node(tokens)
+            node = self._node(tokens, address_of(context.peer()))
         except (RefusedToken, NotReady) as error:
             # Only requests with a bad token count here: a node shares its address with strangers.
+            if isinstance(error, RefusedToken):
+                self._strangers.refused_token(address_of(context.peer()))
             self._strangers.admit(address_of(context.peer()))
             if isinstance(error, RefusedToken):
                 self._peers.refused(error.fault)
@@ -86,14 +88,18 @@ class Callers:
         caller.limiter.admit(caller.name)
         return caller
 
-    def _node(self, tokens: set[str]) -> Caller:
+    def _node(self, tokens: set[str], address: str) -> Caller:
         if len(tokens) > 1:
             raise RefusedToken("token", "one", len(tokens))
         [text] = tokens
         listing = self._peers.listing()
         if listing.block is None:
             raise NotReady("registry", "its nodes at a block", "none: it was not followed yet")
-        token = self._tokens.get(text) or read_token(text)
+        token = self._tokens.get(text)
+        if token is None:
+            # To recover a key takes longer than all else that a refusal costs.
+            self._strangers.check_tokens(address)
+            token = read_token(text)
         token.check_issued(listing.own_id, self._peers.now())
         token.check_registered(listing.nodes)
         self._remember(text, token)

@@ -36,6 +36,7 @@ class CallerLimiter:
         self._sort = sort
         self._clock = clock
         self._requests = Buckets(limits.requests_per_second, limits.request_burst)
+        self._tokens = Buckets(limits.requests_per_second, limits.request_burst)
         self._bytes = Buckets(limits.answer_bytes_per_second, limits.answer_bytes_per_second)
         self._published = Buckets(limits.publish_bytes_per_second, limits.publish_burst_bytes)
         self._streams = Held(limits.streams, limits.streams_of_one)
@@ -52,12 +53,21 @@ class CallerLimiter:
 
     def admit(self, name: str) -> None:
         """Count a request. Raises Overloaded above the caller's rate."""
-        now = self._clock()
-        wait = self._requests.seconds_to_wait(name, now)
-        if wait:
+        self._check(self._requests, name, "requests")
+        self._requests.take(name, self._clock())
+
+    def check_tokens(self, name: str) -> None:
+        """Raise Overloaded where a caller has shown too many tokens that were refused."""
+        self._check(self._tokens, name, "refused tokens")
+
+    def refused_token(self, name: str) -> None:
+        """Count a token that was refused."""
+        self._tokens.take(name, self._clock())
+
+    def _check(self, buckets: Buckets, name: str, things: str) -> None:
+        if wait := buckets.seconds_to_wait(name, self._clock()):
             most = f"at most {self._limits.requests_per_second:g} a second from one {self._sort}"
-            raise Overloaded("requests", most, f"more; try again in {wait:.3f} s")
-        self._requests.take(name, now)
+            raise Overloaded(things, most, f"more; try again in {wait:.3f} s")
 
     def charge(self, name: str, length: int) -> None:
         """Count a request of many bytes as several; the caller's next request waits for them."""

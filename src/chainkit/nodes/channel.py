@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import Final
+from urllib.parse import quote
 
 import grpc
 
@@ -37,7 +38,7 @@ def connect(
     The channel connects again after ``most_reconnect_ms`` at the latest. Certificates are checked
     with the roots that gRPC trusts. Raises ConfigurationError about ``subject`` for another URL.
     """
-    scheme, target = grpc_target(subject, url)
+    scheme, target = _resolved(subject, url)
     options = (*_BOUNDS, *_keepalive(), ("grpc.max_reconnect_backoff_ms", most_reconnect_ms))
     if scheme == "http":
         return grpc.aio.insecure_channel(target, options=options)
@@ -46,10 +47,19 @@ def connect(
 
 def connect_blocking(subject: str, url: str) -> grpc.Channel:
     """Return a channel for code without an event loop; see ``connect``."""
-    scheme, target = grpc_target(subject, url)
+    scheme, target = _resolved(subject, url)
     if scheme == "http":
         return grpc.insecure_channel(target, options=_BOUNDS)
     return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=_BOUNDS)
+
+
+def _resolved(subject: str, url: str) -> tuple[str, str]:
+    """Return scheme and target of a URL whose host is a host, whatever its name is.
+
+    gRPC takes ``unix:1`` for a socket's path, and ``xds:1`` for the name of a control plane.
+    """
+    scheme, target = grpc_target(subject, url)
+    return scheme, f"dns:///{quote(target, safe=':')}"
 
 
 def _keepalive() -> tuple[tuple[str, int], ...]:

@@ -31,6 +31,22 @@ def is_loopback(address: str) -> bool:
         return host == "localhost"
 
 
+def is_on_own_machine(url: str) -> bool:
+    """Tell whether a URL's host is, by its text alone, this machine, or one on the same link.
+
+    A cloud's machines find their secrets at a link-local address. A name may still lead to such an
+    address.
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    try:
+        found = ipaddress.ip_address(_usual_form(host).partition("%")[0])
+    except ValueError:
+        return f".{host}".endswith(".localhost")
+    if isinstance(found, ipaddress.IPv6Address):
+        found = found.ipv4_mapped or found
+    return found.is_loopback or found.is_link_local or found.is_unspecified
+
+
 def has_private_host(url: str) -> bool:
     """Tell whether a URL's host is, by its text alone, loopback, link-local or private.
 

@@ -9,7 +9,13 @@ from dataclasses import replace
 import pytest
 
 from chainkit.service import node_token
-from chainkit.service.node_token import RefusedToken, SignedToken, TokenFault, write_token
+from chainkit.service.node_token import (
+    RefusedToken,
+    SignedToken,
+    TokenFault,
+    read_token,
+    write_token,
+)
 from chainkit.service.refusals import NotReady, Overloaded
 from chainkit.signatures import SigningKey
 from chainkit.types import BlockReference, Node
@@ -275,3 +281,21 @@ def test_admit__refused_tokens__count_for_their_address() -> None:
     with pytest.raises(Overloaded, match="from one address"):
         door.admit(shown(token(400)))
     assert fault_of(lambda: door.admit(shown(token(400)), OTHER_ADDRESS))
+
+
+def test_admit__more_refused_tokens_than_the_rate__recovers_no_more_keys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    door = Door(strangers=StrangerLimits(requests_per_second=1, request_burst=3))
+    read: list[str] = []
+    monkeypatch.setattr(callers, "read_token", lambda text: read.append(text) or read_token(text))
+    bad = [token(OTHER_ID, PEER, issued_at=NOW - each) for each in range(6)]
+
+    for text in bad:
+        with pytest.raises((RefusedToken, Overloaded)):
+            door.admit(shown(text))
+
+    assert read == bad[:3]
+    # Strangers at a node's address take nothing from it that is its own, once it is known.
+    assert door.admit(shown(token()), OTHER_ADDRESS).name == "200"
+    assert door.admit(shown(token())).name == "200"

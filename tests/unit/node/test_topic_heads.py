@@ -93,6 +93,20 @@ def test_head__again__takes_what_came_since_and_reads_nothing_twice(
     assert asked(heads, store, ONE) == [(7, Chain().extended([*first, *later]))]
 
 
+def test_head__another_request_read_later_envelopes_meanwhile__has_no_id_beyond_its_end(
+    store: Store, heads: TopicHeads
+) -> None:
+    put(store, ONE, 1)
+    with store.reading() as connection:
+        request = heads.begin(connection)
+        put(store, ONE, 2)
+        later = asked(heads, store, ONE)
+
+        head = read_topic_head(request.head(ONE), KEY.public_key)
+
+    assert [(head.through_id, head.chain)] == later
+
+
 def test_head__more_than_is_read_at_once__is_given_when_it_is_asked_for_again(
     store: Store, heads: TopicHeads, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from chainkit.text.hosts import has_private_host, is_public
+from chainkit.text.hosts import has_private_host, is_on_own_machine, is_public
 
 
 @pytest.mark.parametrize(
@@ -30,3 +30,22 @@ def test_has_private_host__numbers_that_are_no_address__is_none(host: str) -> No
 
 def test_is_public__address_with_its_link__is_read_without_it() -> None:
     assert not is_public("fe80::1%eth0")
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *("127.0.0.1", "127.1", "0x7f000001", "2130706433", "0.0.0.0", "169.254.169.254", "[::1]"),
+        *("[fe80::1]", "[::ffff:127.0.0.1]", "[::]", "localhost", "LOCALHOST.", "a.localhost"),
+    ],
+)
+def test_is_on_own_machine__loopback_or_link__is(host: str) -> None:
+    assert is_on_own_machine(f"http://{host}:5051")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["10.0.0.1", "192.0.2.1", "node.example.org", "localhost.example.org", "node", "[fd00::1]"],
+)
+def test_is_on_own_machine__any_other__is_not(host: str) -> None:
+    assert not is_on_own_machine(f"http://{host}:5051")

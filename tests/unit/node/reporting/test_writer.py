@@ -172,6 +172,20 @@ def test_submit__report_about_nobody_or_of_other_bytes__is_refused(
     assert host.rows() == []
 
 
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(301, "one 301 s ahead"), (-86_401, "one 86401 s behind")]
+)
+def test_submit__client_of_another_time__is_refused(host: Host, seconds: int, words: str) -> None:
+    time_ns = NOW_NS + seconds * 10**9
+    errors = host.submit(proof(1, time=time_ns)) + host.submit(claim(2, time=time_ns))
+
+    assert [isinstance(each, InvalidReport) for each in errors] == [True, True]
+    assert all(f"got {words}" in str(each) for each in errors)
+    assert host.rows() == []
+    nearer = time_ns - (10**9 if seconds > 0 else -(10**9))
+    assert host.submit(proof(1, time=nearer)) == [None]
+
+
 def test_submit__about_the_node_itself__is_hosted_and_counted(host: Host) -> None:
     assert host.submit(proof(5, OWN), claim(8, OWN), slow(1, OWN)) == [None] * 3
 

@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 from chainkit_node.asked_by import ASKED_BY
 
 _THREADS: Final = 4
-_OF_ONE: Final = 2
+OF_ONE: Final = 2
 """Threads that work for one caller at a time; its other requests wait apart."""
 
 _Answer = TypeVar("_Answer")
@@ -38,7 +38,7 @@ class ReaderThreads:
             return await asyncio.wrap_future(self._threads.submit(read))
         places = self._places.get(asked_by.name)
         if places is None:
-            self._places[asked_by.name] = places = asyncio.Semaphore(_OF_ONE)
+            self._places[asked_by.name] = places = asyncio.Semaphore(OF_ONE)
         await places.acquire()
         loop, work = asyncio.get_running_loop(), self._threads.submit(read)
 

@@ -22,7 +22,7 @@ from chainkit_node.storage.range_digests import (
     store_ranges,
 )
 
-_PIECE_RANGES: Final = 64
+PIECE_RANGES: Final = 64
 """A leaf has 64 envelopes: one transaction reads 4,096."""
 _MOST_SECONDS: Final = 0.5
 """Spent on one step, and one piece more."""
@@ -70,4 +70,4 @@ class RangeKeeper:
             if not find_missing(connection, originator_id, highest, most=1):
                 return False
         with self._store.writing() as connection:
-            return store_ranges(connection, originator_id, _PIECE_RANGES) > 0
+            return store_ranges(connection, originator_id, PIECE_RANGES) > 0

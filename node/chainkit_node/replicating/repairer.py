@@ -43,7 +43,7 @@ ROUND_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 1.0
 ANSWER_SECONDS: Final = 10.0
 
-_MOST_FETCHED: Final = 10_000
+MOST_FETCHED: Final = 10_000
 """Envelopes that one comparison fetches: the next comparison goes on."""
 
 
@@ -269,7 +269,7 @@ class Repairer:
         missing: Sequence[range] = ()
         if peer_id == originator_id:
             missing = await asyncio.to_thread(self._gaps.unexplained, originator_id)
-        some = list(_first(missing, _MOST_FETCHED))
+        some = list(_first(missing, MOST_FETCHED))
         found, last = await compare_by_queries(query, self._log, originator_id, some)
         if some != list(missing):
             found = replace(found, compared_through=min(found.through, some[-1][-1]))
@@ -287,7 +287,7 @@ class Repairer:
             is_left = self._streams_first.leaves(originator_id, held, found.highest_there)
             if not is_left:
                 runs.append(range(held + 1, found.highest_there + 1))
-        return list(_first(sorted(runs, key=lambda run: run.start), _MOST_FETCHED)), not is_left
+        return list(_first(sorted(runs, key=lambda run: run.start), MOST_FETCHED)), not is_left
 
     def _note(self, node_id: int, logs: int, error: ChainkitError | None) -> None:
         self._last[node_id] = LastComparison(

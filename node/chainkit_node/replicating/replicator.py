@@ -39,7 +39,7 @@ OF_USE_SECONDS: Final = 60.0
 
 PAUSES: Final = Backoff(0.5, 30.0, jitter=0.5)
 
-_MOST_REPEATED: Final = 10_000
+MOST_REPEATED: Final = 10_000
 """Envelopes in a row that the peer sent again, after which a stream counts as failed."""
 
 
@@ -257,7 +257,7 @@ class Replicator:
                     repeats.brought_held(frame)
                 state.received += taken.new + taken.late
                 self._taken(each.originator_id, taken)
-            if repeats.count > _MOST_REPEATED:
+            if repeats.count > MOST_REPEATED:
                 raise PeerRefused(f"node {each.peer_id}", "new envelopes", "the same again")
 
     async def _take(self, frame: Sequence[bytes], source: Source, state: StreamState) -> Taken:

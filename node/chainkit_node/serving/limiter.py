@@ -15,9 +15,9 @@ from chainkit_node.settings import CallerLimits
 _MOMENT_SECONDS: Final = 1.0
 """How long the answer of a call waits because of what its caller got before."""
 
-_PARTS_OF_A_REQUEST: Final = 50
+PARTS_OF_A_REQUEST: Final = 50
 """Topics, or other parts, that count as one request."""
-_BYTES_OF_A_REQUEST: Final = 16 << 10
+BYTES_OF_A_REQUEST: Final = 16 << 10
 """Bytes that count as one request."""
 
 
@@ -71,10 +71,10 @@ class CallerLimiter:
 
     def charge(self, name: str, length: int) -> None:
         """Count a request of many bytes as several; the caller's next request waits for them."""
-        self._requests.take(name, self._clock(), length // _BYTES_OF_A_REQUEST)
+        self._requests.take(name, self._clock(), length // BYTES_OF_A_REQUEST)
 
     def _charge_parts(self, name: str, parts: int) -> None:
-        self._requests.take(name, self._clock(), parts // _PARTS_OF_A_REQUEST)
+        self._requests.take(name, self._clock(), parts // PARTS_OF_A_REQUEST)
 
     @contextmanager
     def publish(self, name: str, length: int) -> Iterator[None]:

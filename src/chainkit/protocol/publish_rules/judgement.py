@@ -30,7 +30,7 @@ from chainkit.protocol.retention import LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_
 from chainkit.protocol.strict import NotStrict
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
 
-_ROOM: Final = 100
+CURSOR_ROOM: Final = 100
 """Entries of a cursor beyond the originators that a node holds: clients may name others with 0."""
 
 
@@ -143,7 +143,7 @@ def check_position(client: ParsedClientEnvelope, view: NodeView) -> None:
 
     Raises PublishRefused, for a conflict with the node's cursor.
     """
-    named, most = len(client.last_seen.sequence_ids), len(view.cursor.sequence_ids) + _ROOM
+    named, most = len(client.last_seen.sequence_ids), len(view.cursor.sequence_ids) + CURSOR_ROOM
     if named > most:
         expected = f"at most {most} originators"
         raise refused(RefusalReason.WIDE_CURSOR, "last_seen", expected, named)

@@ -269,7 +269,7 @@ def frames_of(ids: Sequence[int]) -> list[list[bytes]]:
 def test_stream__its_envelopes_came_from_elsewhere_meanwhile__is_no_failed_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replicator, "_MOST_REPEATED", MOST_REPEATED)
+    monkeypatch.setattr(replicator, "MOST_REPEATED", MOST_REPEATED)
     setting = Repeating(frames=frames_of(range(8, 8 + 3 * MOST_REPEATED)))
 
     setting.play(40)
@@ -287,7 +287,7 @@ def test_stream__its_envelopes_came_from_elsewhere_meanwhile__is_no_failed_reque
 def test_stream__sends_the_same_again_and_again__is_a_failed_request(
     ids: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replicator, "_MOST_REPEATED", MOST_REPEATED)
+    monkeypatch.setattr(replicator, "MOST_REPEATED", MOST_REPEATED)
     setting = Repeating(frames=frames_of(ids))
 
     setting.play(40)

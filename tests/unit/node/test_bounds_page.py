@@ -1,0 +1,79 @@
+"""The page about bounds: each number is the code's, and each metric is one of a scrape."""
+
+from __future__ import annotations
+
+import re
+
+from chainkit.misbehavior.judging import MOST_IDS_AHEAD
+from chainkit.protocol import strict
+from chainkit.protocol.methods import MOST_MESSAGE_BYTES
+from chainkit.protocol.payer_envelope import MOST_PAID_LENGTH
+from chainkit.protocol.publish_rules import judgement
+from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
+from chainkit_node import group_thread, reader_threads
+from chainkit_node.repairing import range_keeper
+from chainkit_node.replicating import dependencies, intake, repairer, replicator
+from chainkit_node.reporting.bounds import ReportBounds, ReportRate
+from chainkit_node.serving import limiter
+from chainkit_node.serving.metrics import NodeMetrics
+from chainkit_node.settings import PayerLimits, ServingLimits, StorageLimits, StrangerLimits
+from support.project import DOCS
+
+ROWS = re.findall(
+    r"^\| ([^|]+) \| ([\d,]+) \| ([^|]+) \| ([^|]+) \|$",
+    (DOCS / "bounds.md").read_text(),
+    re.MULTILINE,
+)
+REQUEST, STRANGER = ServingLimits(), StrangerLimits()
+CODE = {
+    "bytes of a request": MOST_MESSAGE_BYTES,
+    "topics or originators of a request": REQUEST.topics,
+    "bytes of a topic": REQUEST.topic_bytes,
+    "entries of a cursor": REQUEST.cursor,
+    "payloads of a publish": REQUEST.publish,
+    "identifiers of GetInboxIds": REQUEST.identifiers,
+    "ranges of CompareRanges": REQUEST.ranges,
+    "topics of QueryTopicHeads": REQUEST.topic_heads,
+    "requests of an address in a second": STRANGER.requests_per_second,
+    "parts of a request that count as a request": limiter.PARTS_OF_A_REQUEST,
+    "bytes of a request that count as a request": limiter.BYTES_OF_A_REQUEST,
+    "threads of one caller, of four that read": reader_threads.OF_ONE,
+    "refused tokens of an address in a second": STRANGER.requests_per_second,
+    "calls at a time": STRANGER.calls,
+    "open streams of an address": STRANGER.streams_of_one,
+    "bytes of an address's requests for streams": STRANGER.filter_bytes_of_one,
+    "bytes of answers to an address in a second": STRANGER.answer_bytes_per_second,
+    "open connections": STRANGER.connections,
+    "bytes of a payer envelope": MOST_PAID_LENGTH,
+    "repeated and unknown fields of a payload": strict.MOST_FIELDS,
+    "originators in a payload's cursor, beyond those held": judgement.CURSOR_ROOM,
+    "publishes that wait for a thread": group_thread.MOST_WAITING,
+    "published bytes of an address in a second": STRANGER.publish_bytes_per_second,
+    "published bytes of a payer in a second": PayerLimits().bytes_per_second,
+    "bytes that stay free for the database": StorageLimits().free_bytes,
+    "a sequence id beyond the last held, nothing between expired": MOST_IDS_AHEAD,
+    "envelopes of a transaction that changes gaps": intake.MOST_CHANGES,
+    "envelopes of one originator that wait for dependencies": dependencies.MOST_WAITING,
+    "bytes of these envelopes": dependencies.MOST_WAITING_BYTES,
+    "ranges whose digests are stored at once": range_keeper.PIECE_RANGES,
+    "repeated envelopes in a row of a stream": replicator.MOST_REPEATED,
+    "envelopes that one comparison fetches": repairer.MOST_FETCHED,
+    "reports of an address in a minute": ReportRate().per_minute,
+    "bytes of a report of a slow or missing answer": ReportBounds().liveness_bytes,
+    "seconds that a client's clock is ahead": MOST_SECONDS_AHEAD,
+}
+
+
+def test_page__each_bound__is_the_codes() -> None:
+    assert {name: bound for name, bound, *_ in ROWS} == {
+        name: f"{bound:,}" for name, bound in CODE.items()
+    }
+
+
+def test_page__each_metric__is_one_of_a_scrape() -> None:
+    scrape = NodeMetrics().text().decode()
+    named = {name for *_, told in ROWS for name in re.findall(r"`(\w+)`", told)}
+
+    assert named
+    for name in named:
+        assert f"# TYPE chainkit_node_{name.removesuffix('_total')}" in scrape, name

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from chainkit.errors import ConfigurationError
-from chainkit.text.hosts import is_on_own_machine
+from chainkit.text.node_url import check_host
 from chainkit.types import BlockReference, Node
 from chainkit_indexer.registry.history import nodes_at, read_followed_history
 from chainkit_indexer.storage.store import Store
@@ -52,14 +51,13 @@ class Listing:
     def check_url(self, node: Node) -> None:
         """Raise ConfigurationError where a node's URL leads to this machine, or one on its link.
 
-        The holder of a node chooses its URL. Such URLs are right where this node's own is one, and,
-        before this node is registered, where all nodes have such ones.
+        Such a URL is right where this node's own leads there, too, and, before this node is
+        registered, where all nodes' do.
         """
         own = self.nodes.get(self.own_id or 0)
-        known = [each.http_address for each in ([own] if own is not None else self.nodes.values())]
-        if is_on_own_machine(node.http_address) and not all(map(is_on_own_machine, known)):
-            subject = f"URL of node {node.node_id}"
-            raise ConfigurationError(subject, "a host that others reach", "one on this machine")
+        trusted = [own] if own is not None else self.nodes.values()
+        subject = f"URL of node {node.node_id}"
+        check_host(subject, node.http_address, [each.http_address for each in trusted])
 
 
 class NodeDirectory:

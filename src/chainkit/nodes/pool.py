@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.connection import NodeConnection, NodeEntry
 from chainkit.nodes.preference import in_order_of_preference
+from chainkit.text.node_url import check_host
 
 
 class Nodes:
@@ -24,12 +25,15 @@ class Nodes:
     async def update(self, entries: Mapping[int, NodeEntry]) -> Mapping[int, ConfigurationError]:
         """Take new entries; a node whose entry is unchanged keeps its connection.
 
-        Returns the errors of unusable URLs by node id; these nodes are left out.
+        Returns the errors of unusable URLs by node id; these nodes are left out. So is a URL of
+        this machine in a network of others.
         """
         kept, unusable = {}, {}
+        urls = [entry.url for entry in entries.values()]
         for node_id, entry in entries.items():
             known = self._connections.get(node_id)
             try:
+                check_host(f"URL of node {node_id}", entry.url, urls)
                 same = known is not None and known.entry == entry
                 kept[node_id] = known if known and same else NodeConnection(node_id, entry)
             except ConfigurationError as error:

@@ -35,9 +35,12 @@ def is_on_own_machine(url: str) -> bool:
     """Tell whether a URL's host is, by its text alone, this machine, or one on the same link.
 
     A cloud's machines find their secrets at a link-local address. A name may still lead to such an
-    address.
+    address. What is no URL has no host.
     """
-    host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    try:
+        host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    except ValueError:
+        return False
     try:
         found = ipaddress.ip_address(_usual_form(host).partition("%")[0])
     except ValueError:

@@ -79,6 +79,18 @@ def test_refresh__url_that_cannot_be_used__leaves_out_that_node_alone(
     assert len([each for each in caplog.records if "is left out" in each.message]) == 1
 
 
+@pytest.mark.parametrize("url", [A, "http://[::1]:5", "http://169.254.169.254:80"])
+def test_refresh__url_of_this_machine_in_a_network_of_others__leaves_out_that_node_alone(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "chainkit"):
+        nodes, _ = followed({100: "https://a.example.org", 200: url})
+
+    assert nodes.urls == {100: "https://a.example.org"}
+    [record] = caplog.records
+    assert "expected a host that others reach, got one on this machine" in record.message
+
+
 @pytest.mark.parametrize("url", ["ftp://a", "http://", "127.0.0.1:5", "http://a:b", "http://[::1"])
 def test_nodes__url_given_that_cannot_be_used__is_refused(url: str) -> None:
     async def make() -> None:

@@ -33,7 +33,8 @@ def test_check_url__of_this_machine_in_a_network_of_others__is_refused(
 
 
 @pytest.mark.parametrize(
-    ("own", "urls"), [(LOCAL, [LOCAL, PUBLIC]), (None, [LOCAL]), (PUBLIC, [PUBLIC])]
+    ("own", "urls"),
+    [(LOCAL, [LOCAL, PUBLIC]), (None, [LOCAL, "ftp://a", "http://[::1"]), (PUBLIC, [PUBLIC])],
 )
 def test_check_url__in_a_network_on_this_machine_or_of_another__is_called(
     own: str | None, urls: list[str]

@@ -49,3 +49,7 @@ def test_is_on_own_machine__loopback_or_link__is(host: str) -> None:
 )
 def test_is_on_own_machine__any_other__is_not(host: str) -> None:
     assert not is_on_own_machine(f"http://{host}:5051")
+
+
+def test_is_on_own_machine__no_url__is_not() -> None:
+    assert not any(map(is_on_own_machine, ("http://[::1", "", "http://", "http://08.1")))

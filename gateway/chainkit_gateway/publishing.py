@@ -45,6 +45,9 @@ CHAIN_THREADS: Final = 64
 
 _SEND_AGAIN: Final = "send the same bytes again"
 _UNSIGNED: Final = "one that the registered key did not sign"
+_OF_ONE_NODE: Final = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
+"""Refusals after which another node may take the payload: one originates nothing now, or nothing of
+this payer."""
 
 
 class Chain(Protocol):
@@ -193,7 +196,7 @@ class Publisher:
                 raise NotReady("node", "an answer", f"none yet: {lost}", _SEND_AGAIN) from lost
             except PassedOn as refusal:
                 await self._forget(publication)
-                if refusal.code is not grpc.StatusCode.UNAVAILABLE:
+                if refusal.code not in _OF_ONE_NODE:
                     raise
                 got = refusal
             except NodeUnreached as unreached:

@@ -29,6 +29,7 @@ SENT = Sent(b"h" * 32, COMMIT.digest, 0, b"raw", 1, gas=1, tip=1, maximum_fee=1)
 SECONDS = 0.05
 """Until the deadline of a caller for whom nothing more happens."""
 AWAY = PassedOn(grpc.StatusCode.UNAVAILABLE, "chain: expected its latest state, got none")
+NOT_FOR_US = PassedOn(grpc.StatusCode.UNAUTHENTICATED, "payer: expected another, got 0x12")
 UNREACHED = NodeUnreached("node 100", "a connection", "none")
 
 

@@ -16,7 +16,7 @@ from chainkit_gateway.routing import route
 from support import publishes
 from support.gateway.fake_nodes import KEY as NODE_KEY
 from support.gateway.fake_nodes import of_chain, originated
-from support.gateway.publishing_world import AWAY, KEY, UNREACHED, WELCOME, World, run
+from support.gateway.publishing_world import AWAY, KEY, NOT_FOR_US, UNREACHED, WELCOME, World, run
 
 
 def test_publish__same_bytes_at_once__are_stored_once(world: World) -> None:
@@ -146,7 +146,7 @@ def test_publish__node_that_has_the_answer_is_away__waits_for_it(
     assert world.second.stored == []
 
 
-@pytest.mark.parametrize("failure", [AWAY, UNREACHED])
+@pytest.mark.parametrize("failure", [AWAY, UNREACHED, NOT_FOR_US])
 def test_publish__first_node_stored_nothing__goes_to_the_next(
     world: World, failure: Exception
 ) -> None:

@@ -35,7 +35,7 @@ def is_on_own_machine(url: str) -> bool:
     """Tell whether a URL's host is, by its text alone, this machine, or one on the same link.
 
     A cloud's machines find their secrets at a link-local address. A name may still lead to such an
-    address. What is no URL has no host.
+    address. Another text than a URL has no host.
     """
     try:
         host = (urlsplit(url).hostname or "").rstrip(".").lower()

@@ -163,6 +163,11 @@ def test_free_bytes__size_that_it_may_reach__is_what_is_left_of_it(indexed: Data
     assert (indexed.free_bytes(0) is None) == (indexed.file is None)
 
 
+def test_free_bytes__folder_that_is_gone__is_an_error_of_the_database(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="expected a database that can be read and written"):
+        Database(str(tmp_path / "gone" / "node.db")).free_bytes(0)
+
+
 def test_insert_many__key_that_is_there_already__undoes_the_transaction(indexed: Database) -> None:
     write_page(indexed)
     columns = list(schema.blocks.c.keys())

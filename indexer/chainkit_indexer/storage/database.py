@@ -138,10 +138,13 @@ class Database:
         known for SQLite alone.
         """
         free = []
-        if self.file is not None:
-            free.append(disk_usage(self.file.parent).free)
-        if most:
-            free.append(most - self._size())
+        try:
+            if self.file is not None:
+                free.append(disk_usage(self.file.parent).free)
+            if most:
+                free.append(most - self._size())
+        except OSError as error:
+            raise self._store_error(error) from error
         return min(free, default=None)
 
     def _size(self) -> int:

@@ -305,8 +305,7 @@ class Messenger:
         found = await self._session.reader(self._welcomes).read()
         self._session.keep(found.breaches)
         # A node that signs two welcomes under one id must not hide the true one by the other.
-        disputed = self._session.disputed(found.breaches, self._welcomes.topic)
-        for envelope in (*(each.envelope for each in found.applied), *disputed):
+        for envelope in (*(each.envelope for each in found.applied), *found.second):
             data = received_welcome(envelope.client.client_envelope)
             self._untaken.append(WelcomePayload(*envelope.place, envelope.originator_ns, data))
         failure = None

@@ -21,6 +21,7 @@ from chainkit_node.process import OpenedLog
 from chainkit_node.replicating.dependency_keeper import DependencyKeeper, StoredLogs
 from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake
+from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repair, Repairer
@@ -73,7 +74,13 @@ class NetworkTasks:
         self._dependencies = DependencyKeeper(
             logs, writer, time.monotonic, metrics.dropped_dependency
         )
-        self._intake = Intake(store, writer, clock.latest_ns, publish, self._dependencies.take)
+        self.ungiven = UngivenIds(
+            lambda: opened.directory.listing().own_id, lambda: self.own_log.is_known
+        )
+        self._recent = logs.recent
+        self._intake = Intake(
+            store, writer, clock.latest_ns, publish, self._dependencies.take, self.ungiven
+        )
         self.own_log = OwnLog(listing, connect, self._intake, record)
         self.repairer = Repairer(
             listing,
@@ -126,6 +133,7 @@ class NetworkTasks:
         """Return the tasks; each task runs until it is cancelled."""
         coroutines = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
         coroutines.append(self._dependencies.run(self.repairer.hurry))
+        coroutines.append(self.ungiven.run(self._recent))
         coroutines += [self._clocks.run(), self.about_self.run()]
         if self._watchdog is not None:
             coroutines.append(self._watchdog.run())

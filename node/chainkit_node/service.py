@@ -146,6 +146,7 @@ def _signing_methods(
 
     def may_originate() -> None:
         network.own_log.check()
+        network.ungiven.check()
         clock.check()
 
     registration = Registration(opened.directory, may_originate)
@@ -156,7 +157,8 @@ def _signing_methods(
     )
     steps.add(sequencer.close)
     payers = PayerLimiter(service.serving.payers, time.monotonic)
-    publisher = Publisher(Originator(opened.log, sequencer, registration, *watching, payers))
+    named = network.ungiven.named_on
+    publisher = Publisher(Originator(opened.log, sequencer, registration, *watching, payers, named))
     steps.add(publisher.close)
     heads = TopicHeadsHandler(opened.log, TopicHeads(for_heads.node_id, service.key), limits)
     reports = SubmitReportHandler(writer, opened.handover, opened.bounds, metrics.reports)

@@ -12,6 +12,7 @@ from chainkit_indexer.storage.journal import insert_reorg_between
 from chainkit_node.inspection.building import build_status
 from chainkit_node.inspection.snapshot import NodeStatus
 from chainkit_node.replicating.intake import Intake, Source
+from chainkit_node.replicating.own_ids import UngivenIds
 from localnet.postgres import Postgres
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 from support.reporting import ACCUSED, KEYS, OTHER, OWN, Host, gap, proof, register, slow
@@ -33,7 +34,14 @@ def status_of(database: Path | str) -> NodeStatus:
         register(host)
         peer = Originator(ACCUSED, KEYS[ACCUSED])
         log = peer.log(24)
-        intake = Intake(host.store, Ignored(), lambda: BEGIN_NS, lambda *_: None, lambda _: None)
+        intake = Intake(
+            host.store,
+            Ignored(),
+            lambda: BEGIN_NS,
+            lambda *_: None,
+            lambda _: None,
+            UngivenIds(lambda: None, lambda: True),
+        )
         source = Source(ACCUSED, peer.key.public_key, is_direct=True)
         intake.take(log[::2], source)
         intake.take([log[3], peer.signed(1, 1.5)], source)

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+import grpc
 import pytest
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
@@ -30,7 +31,7 @@ from support.command_line import run
 from support.network.api import Api
 from support.network.false_node import FalseNode, FalseNodes
 from support.network.foreign_node import ForeignProcess, foreign_process
-from support.network.originator import Originator
+from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 from support.network.real_nodes import RealNetwork, RealNode, real_network, until
 from support.network.simulation.lies import EXPECTED, Liar, Lie
 
@@ -52,6 +53,7 @@ class Story:
     foreign: ForeignProcess
     """A node of another make that signs two under one id, and gives the other one to the first."""
     published: dict[int, list[bytes]]
+    false: FalseNodes
 
     def keys(self) -> dict[int, bytes]:
         others = (*self.liars.values(), self.foreign)
@@ -103,7 +105,7 @@ def story(
         foreign.publish(COUNT - 1)
         foreign.sign_twice()
         published = {each.node_id: each.publish(3) for each in honest}
-        story = Story(network, honest, liars, foreign, published)
+        story = Story(network, honest, liars, foreign, published, false)
         until(lambda: all(has_read(node, liars) for node in honest))
         until(lambda: all(COUNT in ids(node.holds(foreign_id)) for node in honest))
         # The streams open again, and nodes compare their logs with one that begins to answer.
@@ -334,3 +336,30 @@ def head(node: Originator, through: int, *numbers: int) -> bytes:
 
 def entries(node: Originator, *numbers: int) -> tuple[Entry, ...]:
     return tuple(entry_of(node.signed(each)) for each in numbers)
+
+
+def test_honest_node__another_names_its_next_id__reports_it_and_takes_no_cycle(
+    story: Story,
+) -> None:
+    honest, liar = story.honest[0], story.liars[Lie.DEPENDS_ON_NOTHING]
+    [last_id] = ids(honest.publish(1))
+    named_id = len(liar.log) + 1
+
+    def paid(node_id: int, seen: dict[int, int]) -> bytes:
+        return publishes.paid(publishes.group_message(identifier=b"c" * 16, seen=seen), node_id)
+
+    seconds = (time.time_ns() - BEGIN_NS) / SECOND_NS
+    payload = paid(liar.node_id, {honest.node_id: last_id + 1})
+    ahead = Originator(liar.node_id, liar.key).signed(named_id, seconds, payload)
+    answer = paid(honest.node_id, {liar.node_id: named_id})
+
+    story.false.keep(liar, ahead)
+    until(lambda: ahead in honest.holds(liar.node_id))
+
+    with pytest.raises(grpc.RpcError, match="which names what this node has not given") as refusal:
+        honest.api.publish(answer)
+    assert refusal.value.code() is grpc.StatusCode.ABORTED
+    until(lambda: any(each.report.envelopes == (ahead,) for each in story.reports()))
+    # The id is given to another payload: an answer is behind it, and in no cycle.
+    assert ids(honest.publish(1)) == [last_id + 1]
+    assert ids(honest.api.publish(answer)) == [last_id + 2]

@@ -20,6 +20,7 @@ from chainkit_client.groups.session import Session
 from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.storage import payloads
 from chainkit_client.storage.payloads import PayloadResult
+from chainkit_client.storage.schema import PayloadStatus
 
 
 def apply(session: Session, received: Iterable[Payload]) -> Iterator[Outcome]:
@@ -55,11 +56,28 @@ def _apply_page(session: Session, received: Sequence[Payload]) -> Iterator[Outco
     for payload in received:
         known = page.known.get(payload.place)
         if known is not None:
-            yield _repeated(known)
+            is_it = known.payload_hash == payload.payload_hash
+            yield _repeated(known) if is_it else _apply_second(session, payload, page)
             continue
         outcome, page.known[payload.place] = receive(session, payload, page)
         session.read_up_to(*payload.place, payload.originator_ns)
         yield outcome
+
+
+def _apply_second(session: Session, payload: Payload, page: Page) -> Outcome:
+    """Apply a payload in whose place a node signed another one, which was read before.
+
+    Some members may have got this payload alone, such as its sender. The topic's results have one
+    row for a place, so the result has a topic of its own; a payload that waits has none yet.
+    """
+    topic = session.topic + payload.payload_hash
+    known = payloads.read_result(session.connection, topic, *payload.place)
+    if known is not None and known.status is not PayloadStatus.WAITING:
+        return _repeated(known)
+    session.flush()
+    outcome, _ = receive(session, payload, page, topic)
+    session.flush()
+    return outcome
 
 
 def _apply_chain(session: Session, payload: Payload) -> Outcome:

@@ -23,8 +23,10 @@ from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import PayloadStatus
 
 
-def receive(session: Session, payload: Payload, page: Page) -> tuple[Outcome, PayloadResult]:
-    """Receive the next payload, and record the result.
+def receive(
+    session: Session, payload: Payload, page: Page, topic: bytes | None = None
+) -> tuple[Outcome, PayloadResult]:
+    """Receive the next payload, and record the result, under ``topic`` where one is given.
 
     Raises EngineFailed where the engine did not answer: nothing is recorded then.
     """
@@ -39,7 +41,7 @@ def receive(session: Session, payload: Payload, page: Page) -> tuple[Outcome, Pa
     except (Refused, MalformedData) as error:
         status, reason = PayloadStatus.FAILED, str(error)
     result = PayloadResult(
-        session.topic,
+        topic or session.topic,
         payload.originator_id,
         payload.sequence_id,
         payload.originator_ns,
@@ -52,6 +54,7 @@ def receive(session: Session, payload: Payload, page: Page) -> tuple[Outcome, Pa
     if (
         status is not PayloadStatus.SUCCEEDED
         and header is not None
+        and topic is None
         and may_succeed(session, header)
     ):
         result = replace(

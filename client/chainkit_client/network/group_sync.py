@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Final
 
 from chainkit.types import BlockReference
 from chainkit_client.groups.groups import Groups
@@ -31,8 +32,12 @@ from chainkit_client.network.sync_machine import (
 from chainkit_client.network.topic_reader import NodesSilent, TopicReader
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_envelopes, read_topic
+from chainkit_client.storage.schema import PayloadStatus
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Applied, Topic
+
+MOST_SECOND: Final = 1_000
+"""Payloads in the places of other ones that wait for their epoch; older ones are dropped."""
 
 
 @dataclass(slots=True)
@@ -64,6 +69,8 @@ class GroupSync:
         self._state = SyncState(dict.fromkeys(session.keys.chain_ids, final))
         self._reader: TopicReader | None = None
         """None where the topic is to be read from its beginning."""
+        self._second: list[Payload] = []
+        """Payloads in the places of other ones that a node signed, and that were not applied."""
 
     @property
     def topic(self) -> Topic:
@@ -168,6 +175,7 @@ class GroupSync:
         reader.topic.doubted = self._state.doubted.keys()
         found = await reader.read()
         self._session.keep(found.breaches)
+        self._second += map(Payload.of, found.second)
         # Keep waiting envelopes, too: another node may hide them in the next round.
         self._keep(found.accepted)
         self._state = sync_machine.read(self._state, found)
@@ -231,11 +239,22 @@ class GroupSync:
         outcomes = await asyncio.to_thread(self._groups.apply, self._group_id, payloads)
         done.outcomes += outcomes
         self._state = sync_machine.handed_in(self._state, payloads)
+        await self._apply_second(done)
         if any(map(self._is_below_final, outcomes)):
             return Event.LEFT
         if self._state.pending:
             return Event.HELD_UP
         return Event.APPLIED if await self._have_applied() else Event.LEFT
+
+    async def _apply_second(self, done: Round) -> None:
+        """Apply payloads in whose places a node signed other ones, which were applied."""
+        second = self._second[-MOST_SECOND:]
+        if not second:
+            return
+        outcomes = await asyncio.to_thread(self._groups.apply, self._group_id, second)
+        waiting = {each.place for each in outcomes if each.status is PayloadStatus.WAITING}
+        self._second = [each for each in second if each.place in waiting]
+        done.outcomes += outcomes
 
     def _is_below_final(self, outcome: Outcome) -> bool:
         """Return whether a payload was new and is below final ones, as sparse ids may be.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from chainkit.misbehavior.types import Misbehavior
@@ -18,7 +18,7 @@ from chainkit_client.network.chain_status import ChainStatus, Found
 from chainkit_client.network.publisher import GatewayPublisher
 from chainkit_client.network.signers import signing_node
 from chainkit_client.network.topic_reader import TopicReader
-from chainkit_client.reading.verified import Keys, VerifiedEnvelope, read_envelope
+from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_breaches
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
@@ -136,17 +136,6 @@ class NetworkSession:
     def server_of(self, envelope: bytes) -> int | None:
         """Return the node that signed an OriginatorEnvelope, None where no registered one did."""
         return signing_node(envelope, self._keys)
-
-    def disputed(self, breaches: Iterable[Breach], topic: bytes) -> list[VerifiedEnvelope]:
-        """Return the envelopes of a topic that their originator signed under the id of another."""
-        found = []
-        for each in breaches:
-            if each.misbehavior is Misbehavior.DUPLICATE_SEQUENCE_ID:
-                for data in each.envelopes:
-                    envelope = read_envelope(data, each.node_id, self._keys).envelope
-                    if envelope is not None and envelope.topic == topic:
-                        found.append(envelope)
-        return found
 
     def keep(self, breaches: Sequence[Breach]) -> None:
         """Store broken rules, each once. Raises StoreError."""

@@ -1,9 +1,9 @@
 """Reads one topic from several nodes, and asks for what nodes left out (§3.3.4, §3.3.5).
 
 A round asks some nodes for all new envelopes, every node for the head of its own envelopes, and
-then for each missing range, and for each place that is still missing: first the originator, then
-all other nodes. A node may answer anything: pages must advance, lists must end, and a node that
-fails is left out of the round.
+then for each missing range, for each place that is still missing, and for the other envelope of a
+place in which a head has another one: first the originator, then all other nodes. A node may answer
+anything: pages must advance, lists must end, and a node that fails is left out of the round.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class TopicReader:
         _add(found, self.topic.look(self._now_ns()))
         for request in self.topic.requests()[:MOST_RANGES]:
             await self._read_range(request, nodes, found)
-        for place in self.topic.missing()[:MOST_PLACES]:
+        for place in (*self.topic.missing(), *self.topic.disputed())[:MOST_PLACES]:
             await self._read_place(place, nodes, found)
         _add(found, self.topic.look(self._now_ns()))
         return found
@@ -187,9 +187,9 @@ class TopicReader:
             last = highest
 
     async def _read_place(self, place: Place, nodes: Sequence[AskedNode], found: Followed) -> None:
-        """Ask nodes for exactly one place until it is not missing: its originator first."""
+        """Ask nodes for exactly one place until it is not wanted: its originator first."""
         for node in _originator_first(place[0], nodes):
-            if node.node_id not in self.silent and self.topic.is_missing(place):
+            if node.node_id not in self.silent and self.topic.is_wanted(place):
                 await self._in_round(node, lambda one, into: self._ask_for(one, place, into), found)
 
     async def _ask_for(self, node: AskedNode, place: Place, found: Followed) -> None:
@@ -239,4 +239,5 @@ def _add(total: Followed, more: Followed) -> None:
     total.accepted += more.accepted
     total.breaches += more.breaches
     total.conflicts += more.conflicts
+    total.second += more.second
     total.refused += more.refused

@@ -59,6 +59,9 @@ class Reading:
     """New envelopes that must not be applied."""
     refused: list[MalformedData] = field(default_factory=list)
     """Faults of the answer that the node can deny: nobody signed these."""
+    second: list[VerifiedEnvelope] = field(default_factory=list)
+    """Envelopes that their originator signed under the id of another one: the breach has both, and
+    some people may have got this one alone."""
     repeated: int = 0
     """The number of envelopes that were held, or came twice."""
 
@@ -100,12 +103,16 @@ def read_answer(
 
 
 def _accept(envelope: VerifiedEnvelope, reading: Reading) -> None:
-    if envelope.binding is AadBinding.BROKEN:
+    if not _is_bound(envelope):
         # The node cannot check this: the payer signed these bytes.
         reason = "its author authenticated another target, topic or cursor"
         reading.void[envelope.place] = Void(envelope.held, reason)
     else:
         reading.accepted.append(envelope)
+
+
+def _is_bound(envelope: VerifiedEnvelope) -> bool:
+    return envelope.binding is not AadBinding.BROKEN
 
 
 def _check_topic(envelope: VerifiedEnvelope | None, topic: bytes | None, server_id: int) -> None:
@@ -159,6 +166,8 @@ def _judged_originated(
         judged = judge_batch(received, held.log(originator_id), now_ns, is_direct=False)
         reading.breaches += map(_breach, judged.offences)
         reading.repeated += judged.repeated
+        others = (verified.get(each.other.digest) for each in judged.disputes)
+        reading.second += [each for each in others if each and _is_bound(each)]
         for each in (*judged.new, *judged.late):
             place = originator_id, each.sequence_id
             if each.fault is not None:

@@ -24,7 +24,6 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from chainkit.misbehavior.evidence import MOST_ENVELOPES
 from chainkit.misbehavior.judging import may_have_expired
 from chainkit.misbehavior.topic_evidence import TopicEvidence
 from chainkit.misbehavior.types import Misbehavior
@@ -42,6 +41,7 @@ from chainkit_client.reading.answer import Conflict, read_answer
 from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.known import KnownReads
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
+from chainkit_client.topics.cycles import accused_of_cycle
 from chainkit_client.topics.heads import HeadTaken, HeldHeads, SignedHead
 
 PATIENCE_SECONDS: Final = 10.0
@@ -49,9 +49,6 @@ PATIENCE_SECONDS: Final = 10.0
 
 MOST_WAITING: Final = 10_000
 """Envelopes that wait at a time: with more, no envelope waits for a missing place."""
-
-_MOST_SEARCHED: Final = 500
-"""Envelopes of a cycle in which a shortest cycle is searched, in quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +70,8 @@ class Followed:
     accepted: list[VerifiedEnvelope] = field(default_factory=list)
     """New envelopes, applied or waiting."""
     breaches: list[Breach] = field(default_factory=list)
+    second: list[VerifiedEnvelope] = field(default_factory=list)
+    """Envelopes in the places of other ones: see ``reading.answer.Reading``."""
     conflicts: list[Conflict] = field(default_factory=list)
     """Payloads of the chain that differ from held ones: a reorg, or a lie."""
     refused: int = 0
@@ -110,6 +109,15 @@ class Topic:
         self._known: set[Place] = set()
         """Places that are applied, void, or of another topic: no envelope waits for these."""
         self._given_up: set[Place] = set()
+        self._never_given: set[Place] = set()
+        """Places that were given up, and that their originator says it has not given."""
+        self._unnamed: dict[Place, tuple[Place, ...]] = {}
+        """Applied envelopes that name such places. No payload names one of them: the originator of
+        the place refuses it, for it might give the place to this payload (ADR 60)."""
+        self._disputed: set[Place] = set()
+        """Held places in which a head has another envelope, which is not received yet."""
+        self._second: set[Place] = set()
+        """Places of which two envelopes were received."""
         self._applied: dict[int, int] = {}
         self._void_of_chain: set[int] = set()
         """Ids of the chain's void payloads."""
@@ -129,10 +137,13 @@ class Topic:
         before = min(
             (one for each, one in awaited if each == BLOCKCHAIN_ORIGINATOR_ID), default=inf
         )
-        seen = max((one for one in self._void_of_chain if one < before), default=0)
-        if seen <= applied:
-            return Cursor(dict(self._applied))
-        return Cursor({**self._applied, BLOCKCHAIN_ORIGINATOR_ID: seen})
+        void = max((one for one in self._void_of_chain if one < before), default=0)
+        seen = {**self._applied, BLOCKCHAIN_ORIGINATOR_ID: max(void, applied)}
+        for (originator_id, number), named in self._unnamed.items():
+            if seen[originator_id] >= number and not self._known.issuperset(named):
+                below = self._logs.log(originator_id).before(number)
+                seen[originator_id] = 0 if below is None else below.sequence_id
+        return Cursor({each: number for each, number in seen.items() if number})
 
     @property
     def cursor(self) -> Cursor:
@@ -154,9 +165,13 @@ class Topic:
         """Return the places that envelopes wait for, those first that the fewest nodes denied."""
         return sorted(self._missing, key=lambda each: (len(self._denied.get(each, ())), each))
 
-    def is_missing(self, place: Place) -> bool:
-        """Return whether envelopes wait for a place."""
-        return place in self._missing
+    def disputed(self) -> list[Place]:
+        """Return the held places in which a head has another envelope: ask for the other one."""
+        return sorted(self._disputed)
+
+    def is_wanted(self, place: Place) -> bool:
+        """Return whether envelopes wait for a place, or a head has another envelope there."""
+        return place in self._missing or place in self._disputed
 
     def lacks(self, place: Place, node_id: int) -> None:
         """Record that a node answered a question for a missing place without the place."""
@@ -184,7 +199,10 @@ class Topic:
             breaches=list(reading.breaches),
             conflicts=list(reading.conflicts),
             refused=len(reading.refused),
+            second=reading.second,
         )
+        self._second.update(each.place for each in reading.second)
+        self._disputed -= self._second
         for envelope in reading.accepted:
             if envelope.digest in self.doubted:
                 continue
@@ -215,6 +233,7 @@ class Topic:
         listed = self._heads.listed(head, entries, after, now_ns)
         for place in listed.missing:
             self._named.setdefault(place, (now_ns, head))
+        self._disputed.update(each for each in listed.disputed if each not in self._second)
         # Envelopes that depend on expired ones need not wait.
         for place in listed.expired:
             self._known.add(place)
@@ -235,9 +254,11 @@ class Topic:
             if now_ns - since_ns >= self._patience_ns
         }
         self._given_up |= late
+        never = {each for each in late if self._was_never(each, now_ns)}
+        self._never_given |= {each for each in never if each[0] in self._denied.get(each, ())}
         if len(self._waiting) > self._most_waiting:
             self._given_up |= self._missing.keys()
-        self._accuse({each for each in late if self._was_never(each, now_ns)}, followed)
+        self._accuse(never, followed)
         self._accuse_of_withholding(now_ns, followed)
         self._go_on(followed, now_ns)
         return followed
@@ -249,7 +270,7 @@ class Topic:
         if order.cycles and not order.missing:
             # In a cycle no order is right: an author or an originator lied.
             for cycle in order.cycles:
-                self._accuse_cycle(cycle, followed)
+                followed.breaches += accused_of_cycle(cycle)
             forced = causally_ordered(self._free(), self._is_known, Policy.APPLY)
             self._apply(forced.ordered, forced.unmet, followed)
         # A dependency that is held and delayed is not missing.
@@ -292,6 +313,9 @@ class Topic:
             highest = self._applied.get(each.originator_id, 0)
             self._applied[each.originator_id] = max(highest, each.sequence_id)
             given_up = [one for one in each.depends_on.items() if one in self._given_up]
+            never = tuple(self._never_given.intersection(given_up))
+            if never:
+                self._unnamed[each.place] = never
             without = tuple(sorted({*given_up, *unmet.get(each.place, ())}))
             payload = each.payload_hash
             followed.applied.append(Applied(each, without, payload in self._payloads))
@@ -329,54 +353,3 @@ class Topic:
                 reason = f"{each.sequence_id} depends on {shown}, which nobody has"
                 kind = Misbehavior.CAUSAL_ORDERING
                 followed.breaches.append(Breach(each.originator_id, kind, reason, (each.envelope,)))
-
-    def _accuse_cycle(self, cycle: Sequence[VerifiedEnvelope], followed: Followed) -> None:
-        """Accuse each originator that signed a part of a cycle.
-
-        One originator lied, and the evidence does not show which one. A cycle of one envelope is
-        found when the envelope is read. A cycle through a payload of the chain proves nothing: a
-        reorg may have put the payload in the place of the one that the authors had seen.
-        """
-        if not 1 < len(cycle) <= _MOST_SEARCHED:
-            return
-        path = shortest_cycle(cycle)
-        if not 1 < len(path) <= MOST_ENVELOPES:
-            return
-        if any(each.transaction_hash is not None for each in path):
-            return
-        evidence = tuple(each.envelope for each in path)
-        signers = {each.originator_id for each in path}
-        kind, reason = Misbehavior.CAUSAL_ORDERING, f"{len(path)} envelopes depend on each other"
-        followed.breaches += [Breach(each, kind, reason, evidence) for each in sorted(signers)]
-
-
-def shortest_cycle(cycle: Sequence[VerifiedEnvelope]) -> list[VerifiedEnvelope]:
-    """Return a shortest way around a cycle that begins at its first envelope.
-
-    Each envelope depends on the next one, and the last one on the first. Empty where only its
-    originator's order delays the first envelope.
-    """
-    first, came_from = cycle[0], {cycle[0].place: cycle[0]}
-    border = [first]
-    while border:
-        following: list[VerifiedEnvelope] = []
-        for each in border:
-            for other in cycle:
-                if each.depends_on.get(other.originator_id, 0) < other.sequence_id:
-                    continue
-                if other is first:
-                    return _way(each, first, came_from)
-                if other.place not in came_from:
-                    came_from[other.place] = each
-                    following.append(other)
-        border = following
-    return []
-
-
-def _way(
-    last: VerifiedEnvelope, first: VerifiedEnvelope, came_from: Mapping[Place, VerifiedEnvelope]
-) -> list[VerifiedEnvelope]:
-    way = [last]
-    while way[-1] is not first:
-        way.append(came_from[way[-1].place])
-    return way[::-1]

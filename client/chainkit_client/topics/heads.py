@@ -51,6 +51,8 @@ class Listed:
     expired: tuple[Place, ...] = ()
     """Expired envelopes that are not held: nobody serves these any more."""
     breaches: tuple[Breach, ...] = ()
+    disputed: tuple[Place, ...] = ()
+    """Held places in which the node has originated another envelope, by its head."""
 
 
 class HeldHeads:
@@ -64,6 +66,8 @@ class HeldHeads:
         """The head of the highest id, by originator."""
         self._same: dict[int, SignedHead] = {}
         """The last head that had exactly the held envelopes, by originator."""
+        self._lacked: set[Place] = set()
+        """Held places that a head lacks, or in which it has another envelope."""
         self._expired: dict[int, dict[int, Entry]] = {}
         """Entries of expired envelopes that were never held, by originator and id."""
 
@@ -74,6 +78,8 @@ class HeldHeads:
         """
         signed = self._read(data, node_id, keys)
         breaches = self._contradictions(signed)
+        if breaches:
+            self._same.pop(node_id, None)
         base = self._base(signed)
         is_same = self._chain(base, self._ours(base, signed)) == signed.head.chain
         if is_same:
@@ -96,6 +102,8 @@ class HeldHeads:
         base = self._base(signed) if after else None
         theirs = [each for each in entries if each.sequence_id <= signed.head.through_id]
         if after != _through(base) or self._chain(base, theirs) != signed.head.chain:
+            # The head may differ from what is held before ``after``: list all entries next time.
+            self._same.pop(signed.head.originator_id, None)
             subject = f"entries of a head of node {signed.head.originator_id}"
             raise MalformedAnswer(subject, "those that give its hash", "others")
         ours = {each.sequence_id: each.digest for each in self._ours(base, signed)}
@@ -110,7 +118,13 @@ class HeldHeads:
         lacking = [number for number, digest in ours.items() if digests.get(number) != digest]
         if not lacking:
             return Listed(missing, gone)
-        return Listed(missing, gone, (self._omission(signed, base, theirs, lacking[0]),))
+        disputed = tuple((node_id, each) for each in lacking if each in digests)
+        breaches = ()
+        if not self._lacked.issuperset((node_id, each) for each in lacking):
+            # Each head is other evidence of the same fact.
+            breaches = (self._omission(signed, base, theirs, lacking[0]),)
+        self._lacked.update((node_id, each) for each in lacking)
+        return Listed(missing, gone, breaches, disputed)
 
     def _read(self, data: bytes, node_id: int, keys: Keys) -> SignedHead:
         subject = f"topic head of node {node_id}"

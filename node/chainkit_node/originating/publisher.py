@@ -59,6 +59,8 @@ class Originator:
     freshness: ChainFreshness
     space: StorageSpace
     payers: PayerLimiter
+    names_ungiven: Callable[[bytes, int], Mapping[int, int]]
+    """As ``replicating.own_ids.UngivenIds.named_on``."""
     clock_ns: Callable[[], int] = time.time_ns
 
 
@@ -125,7 +127,9 @@ class Publisher:
                     payloads = []
                     for each in request.publishes:
                         chain_id, chain_ns = latest.get(each.client.topic, (0, 0))
-                        view = NodeView(node_id, cursor, chain_id, now)
+                        topic = each.client.topic
+                        ungiven = originator.names_ungiven(topic, cursor[node_id])
+                        view = NodeView(node_id, cursor, chain_id, now, ungiven)
                         judge_publish(each, view)
                         payloads.append(_new(each, chain_ns))
                     originator.payers.admit(request.publishes)

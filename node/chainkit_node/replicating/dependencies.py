@@ -142,7 +142,9 @@ class Dependencies:
         for other, last_id in received.depends_on.items():
             for sequence_id, each in self._waiting.get(other, {}).items():
                 is_named = each.named.get(received.originator_id, 0) >= received.sequence_id
-                if is_named and sequence_id <= last_id:
+                # A cursor has the ids of its topic alone.
+                is_of_topic = each.received.topic == received.topic
+                if is_named and is_of_topic and sequence_id <= last_id:
                     each.answer = each.answer or self._narrowed(received, {})
 
     def compared(self, compared: Compared) -> None:

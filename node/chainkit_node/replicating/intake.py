@@ -27,6 +27,7 @@ from chainkit_indexer.storage.envelopes import (
     read_last,
 )
 from chainkit_indexer.storage.store import Store
+from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage.replicated import StoredLog, store_judged
 
 MOST_PER_COMMIT: Final = 1_000
@@ -128,16 +129,18 @@ class Intake:
         clock_ns: Callable[[], int],
         publish: Publish,
         stored: Callable[[Sequence[ReceivedEnvelope]], None],
+        ungiven: UngivenIds,
     ) -> None:
         """Take the database, opened to write, and a clock that counts from 1970.
 
-        ``stored`` gets each batch after its commit, on the same thread.
+        ``stored`` gets each batch after its commit, on the same thread; ``ungiven`` before it.
         """
         self._store = store
         self._reports = reports
         self._clock_ns = clock_ns
         self._publish = publish
         self._stored = stored
+        self._ungiven = ungiven
         self._turns: defaultdict[int, Lock] = defaultdict(Lock)
         self._helper = ThreadPoolExecutor(1, "intake")
 
@@ -198,7 +201,8 @@ class Intake:
             held = StoredLog(connection, originator_id)
             judged = judge_batch(received, held, now_ns, is_direct)
             new, late = store_judged(self._store, connection, judged, now_ns)
-        for offence in judged.offences:
+            ahead = self._ungiven.take(connection, [*judged.new, *judged.late])
+        for offence in (*judged.offences, *ahead):
             self._reports.submit_own_safety(offence.node_id, offence.misbehavior, offence.envelopes)
         if new or late:
             self._publish(new, late)

@@ -57,6 +57,12 @@ class FalseNode:
         self._changed.set()
         self._changed = asyncio.Event()
 
+    def keep(self, envelope: bytes) -> None:
+        """Hold an envelope that it signed elsewhere, and tell the streams; on the loop's thread."""
+        self.log.store(Originator(self.node_id, self.key).received(envelope))
+        self._changed.set()
+        self._changed = asyncio.Event()
+
     async def subscribe_envelopes(self, data: bytes) -> AsyncIterator[bytes]:
         """Stream its log, as its lie has it, to whom it knows by a token."""
         reader_id = _READER.get()
@@ -138,6 +144,10 @@ class FalseNodes:
     def sign(self, node: FalseNode, count: int = 1) -> None:
         """Have a node sign envelopes."""
         self._loop.do(_at_once(lambda: node.sign(count)))
+
+    def keep(self, node: FalseNode, envelope: bytes) -> None:
+        """Have a node serve an envelope that it signed elsewhere."""
+        self._loop.do(_at_once(lambda: node.keep(envelope)))
 
     async def _serve(self, node: FalseNode) -> None:
         methods = Methods(

@@ -12,6 +12,7 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import parse_originator_envelope, sign_originator_envelope
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.replicating.intake import Intake, Source
+from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage.range_digests import store_ranges
 from support.chains import fake_chain
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
@@ -38,6 +39,7 @@ def take(host: Host, data: Sequence[bytes]) -> None:
         lambda: BEGIN_NS + 600 * SECOND_NS,
         lambda new, late: None,
         lambda _: None,
+        UngivenIds(lambda: None, lambda: True),
     )
     intake.take(data, Source(PEER.node_id, PEER.key.public_key, is_direct=True))
     intake.close()

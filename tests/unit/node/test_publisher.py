@@ -82,6 +82,7 @@ class Node:
             self.freshness,
             self.space,
             PayerLimiter(payers or PayerLimits(), self.clock),
+            lambda topic, last_id: {},
             lambda: self.now_ns,
         )
         self.publisher = Publisher(originator)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from chainkit.errors import InvalidSignature, MalformedData, MalformedEnvelope
@@ -46,6 +47,9 @@ class NodeView:
     """Sequence id of the newest payload that the chain has on the topic; 0 where it has none."""
     now_ns: int
     """Nanoseconds since 1970."""
+    names_ungiven: Mapping[int, int] = field(default_factory=dict)
+    """Originator id to its first envelope on the topic that names an id which this node has not
+    given yet: a payload that names that envelope would make the two name each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +154,11 @@ def check_position(client: ParsedClientEnvelope, view: NodeView) -> None:
     for originator, sequence_id in client.last_seen.sequence_ids.items():
         if sequence_id > (held := view.cursor[originator]):
             subject, expected = f"last_seen of originator {originator}", f"at most {held}"
+            raise _conflict(RefusalReason.DEPENDENCY_AHEAD, subject, expected, sequence_id, view)
+        ungiven = view.names_ungiven.get(originator)
+        if ungiven is not None and sequence_id >= ungiven:
+            subject = f"last_seen of originator {originator}"
+            expected = f"less than {ungiven}, which names what this node has not given yet"
             raise _conflict(RefusalReason.DEPENDENCY_AHEAD, subject, expected, sequence_id, view)
     found, expected_id = client.last_seen[BLOCKCHAIN_ORIGINATOR_ID], view.latest_chain_sequence_id
     is_excused = found < expected_id and _may_be_behind(client, found)

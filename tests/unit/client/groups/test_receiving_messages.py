@@ -101,6 +101,25 @@ def test_apply__a_copy_through_another_originator__is_shown_once(make_party: Mak
     assert party["bob"].words() == [b"words"]
 
 
+def test_apply__two_messages_that_a_node_signed_under_one_id__are_both_read_once(
+    make_party: MakeParty,
+) -> None:
+    """Each of the two may be the one that others got, and its sender has a signature for."""
+    party = make_party("alice", "bob")
+    words = put_message(party["alice"], b"one"), put_message(party["alice"], b"two")
+    one, two = (taken_apart(each, NODE, 1, BEGIN_NS) for each in words)
+    junk = replace(one, message=one.message[:-1] + bytes([one.message[-1] ^ 1]))
+    bob = party["bob"]
+
+    first = bob.groups.apply(GROUP_ID, [junk])
+    later = bob.groups.apply(GROUP_ID, [one, two])
+    again = bob.groups.apply(GROUP_ID, [two, one, junk])
+
+    assert statuses([*first, *later]) == [S.FAILED, S.SUCCEEDED, S.SUCCEEDED]
+    assert all(each.is_repeated for each in again)
+    assert sorted(bob.words()) == [b"one", b"two"]
+
+
 @pytest.mark.conforms("R11")
 def test_messages__on_all_devices__have_the_same_ids_and_the_senders_time(
     make_party: MakeParty,

@@ -8,6 +8,7 @@ import pytest
 
 from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.outcomes import NodeLost
+from chainkit_client.breach import Breach
 from chainkit_client.mls.engine import EngineFailed
 from chainkit_client.network.chain_status import ChainStatus
 from chainkit_client.network.topic_reader import NodesSilent
@@ -190,3 +191,18 @@ def test_sync__two_at_once__are_one_after_the_other(stage: Stage) -> None:
 
     assert asyncio.run(both()) == [1, 0]
     assert stage.groups.applied == [(0, 3)]
+
+
+def test_sync__a_node_signed_two_under_one_id__both_are_applied(stage: Stage) -> None:
+    one, other = message(NODE, 2), NODE.signed(2, 2.0)
+    kept: list[Breach] = []
+    stage.session.keep = kept.extend
+    stage.session.one.hold(one)
+    stage.round()
+    stage.session.other.hold(other)
+    stage.session.one.hold(other)
+
+    stage.round()
+
+    assert stage.groups.applied == [(100, 2), (100, 2)]
+    assert {each.node_id for each in kept} == {100}

@@ -145,6 +145,25 @@ def test_read__a_head_and_all_answers_leave_it_out__is_proved_by_another_node(
     assert proved(network.read()) == [(100, "its topic head up to 5 lacks 5")]
 
 
+def test_read__a_head_has_another_message_in_a_place__is_asked_for_and_both_are_found() -> None:
+    false, true = (NODE.signed(3, 3.0, seen=seen) for seen in ({}, {100: 2}))
+    network = Network(at_once=1)
+    # The originator's head is that of its true log, which another node has from it.
+    network.publish(LOG[0], true, LOG[2])
+    network.one.doctored = lambda page: [false if each == true else each for each in page]
+
+    found, again = network.read(), network.read()
+
+    assert places(found) == [(100, 2), (100, 3), (100, 5)]
+    assert [each.envelope for each in found.second] == [true]
+    assert set(proved(found)) == {
+        (100, "its topic head up to 5 lacks 3"),
+        (100, "envelope 3 beside 3"),
+    }
+    # Each fact is evidence once, and nothing is asked for again.
+    assert (again.second, again.breaches, network.reader.topic.disputed()) == ([], [], [])
+
+
 def test_read__two_heads_contradict_each_other__is_proved(network: Network) -> None:
     network.publish(*LOG)
     network.read()

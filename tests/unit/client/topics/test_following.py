@@ -127,6 +127,29 @@ def test_look__nobody_has_a_dependency__is_applied_with_a_warning_and_is_a_claim
     assert (list(topic.waiting), topic.requests()) == ([], [])
 
 
+@pytest.mark.conforms("C11")
+def test_last_seen__names_what_its_originator_has_not_given__is_named_once_it_has() -> None:
+    topic = Topic(TOPIC, PATIENCE)
+    take(topic, sent(PEER, 4), sent(NODE, 1), sent(NODE, 3, {200: 5}), sent(NODE, 4))
+    deny(topic, (200, 5), 200)
+
+    look(topic, PATIENCE)
+    assert dict(topic.last_seen.sequence_ids) == {100: 1, 200: 4}
+    take(topic, sent(PEER, 5), seconds=PATIENCE)
+
+    assert dict(topic.last_seen.sequence_ids) == {100: 4, 200: 5}
+
+
+def test_last_seen__the_first_of_its_originator_names_what_is_not_given__names_none() -> None:
+    topic = Topic(TOPIC, PATIENCE)
+    take(topic, sent(PEER, 4), sent(NODE, 3, {200: 5}))
+    deny(topic, (200, 5), 200)
+
+    look(topic, PATIENCE)
+
+    assert dict(topic.last_seen.sequence_ids) == {200: 4}
+
+
 @pytest.mark.parametrize("denied_by", [(), (100,), (200,), (300,)])
 def test_look__those_concerned_have_not_answered_for_a_place__accuses_nobody(
     denied_by: tuple[int, ...],

@@ -27,6 +27,7 @@ from chainkit_node.inspection.snapshot import (
 )
 from chainkit_node.inspection.text_form import as_text
 from chainkit_node.replicating.intake import Intake, Source
+from chainkit_node.replicating.own_ids import UngivenIds
 from support.chains.fake_chain import update
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 from support.node_status import healthy, peer
@@ -70,6 +71,7 @@ def take(host: Host, originator: Originator, *envelopes: bytes) -> None:
         lambda: BEGIN_NS + 60 * SECOND_NS,
         lambda new, late: None,
         lambda _: None,
+        UngivenIds(lambda: None, lambda: True),
     )
     key = originator.key.public_key
     intake.take(list(envelopes), Source(originator.node_id, key, is_direct=True))

@@ -14,6 +14,7 @@ from chainkit.misbehavior.report import parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.signatures import SigningKey
+from chainkit.types import TopicKind
 from chainkit_node.replicating.dependencies import (
     LONGEST_SECONDS,
     PATIENCE_SECONDS,
@@ -247,8 +248,9 @@ def test_cycle__the_other_names_what_never_existed__only_that_one_is_reported() 
         naming({200: 9}, OTHER, 6),
         naming({200: 10}, OTHER, 8),
         naming({0: 3}, OTHER, 6),
+        replace(CYCLE[1], topic=TopicKind.WELCOME.topic(bytes(32))),
     ],
-    ids=["names an earlier one", "is later than named", "names another"],
+    ids=["names an earlier one", "is later than named", "names another", "is of another topic"],
 )
 def test_cycle__none__accuses_nobody(other: ReceivedEnvelope) -> None:
     dependencies = waiting(CYCLE[0])

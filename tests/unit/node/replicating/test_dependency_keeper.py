@@ -16,6 +16,7 @@ from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit_node.replicating.dependencies import MOST_WAITING, Compared, KnownLogs
 from chainkit_node.replicating.dependency_keeper import DependencyKeeper, StoredLogs
 from chainkit_node.replicating.intake import Intake, Source
+from chainkit_node.replicating.own_ids import UngivenIds
 from support.chains.fake_chain import Post
 from support.network.originator import BEGIN_NS, Originator
 from support.network.simulation.loop import run
@@ -39,7 +40,14 @@ def test_known__a_chain_and_other_logs__all_that_is_or_was_held(host: Host) -> N
     host.indexer.catch_up()
     host.chain.mine([Post("three"), Post("four")])
     host.indexer.catch_up()
-    intake = Intake(host.store, host.writer, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
+    intake = Intake(
+        host.store,
+        host.writer,
+        lambda: BEGIN_NS,
+        lambda *_: None,
+        lambda _: None,
+        UngivenIds(lambda: None, lambda: True),
+    )
     intake.take(ONE.log(3), DIRECT)
     logs = StoredLogs(host.store, lambda: LISTING, lambda: True)
     before = logs.known()
@@ -161,7 +169,14 @@ def test_run__after_a_restart__what_is_stored_and_names_what_is_missing_waits_ag
 
 
 def test_recent__a_long_log__is_the_end_of_it(host: Host) -> None:
-    intake = Intake(host.store, host.writer, lambda: BEGIN_NS, lambda *_: None, lambda _: None)
+    intake = Intake(
+        host.store,
+        host.writer,
+        lambda: BEGIN_NS,
+        lambda *_: None,
+        lambda _: None,
+        UngivenIds(lambda: None, lambda: True),
+    )
     log = ONE.log(MOST_WAITING + 7)
     intake.take(log, DIRECT)
 

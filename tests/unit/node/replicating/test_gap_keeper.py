@@ -16,6 +16,7 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_node.replicating import gap_keeper
 from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake, Source
+from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapRow, GapState
 from support.chains.fake_chain import FakeChain
@@ -37,7 +38,12 @@ class Node:
         self.reports: list[tuple[int, Misbehavior, Sequence[bytes]]] = []
         self.seconds = 0.0
         self.intake = Intake(
-            self.store, self, self.now_ns, lambda new, late: None, lambda stored: None
+            self.store,
+            self,
+            self.now_ns,
+            lambda new, late: None,
+            lambda stored: None,
+            UngivenIds(lambda: None, lambda: True),
         )
         self.keeper = GapKeeper(self.store, self, self.now_ns)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,15 +16,19 @@ from chainkit.misbehavior.judging import Judged
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.log_ranges import LogRange
 from chainkit.protocol.received_envelope import ReceivedEnvelope
+from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
+from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.replicating import intake
 from chainkit_node.replicating.intake import Intake, Source, Taken
+from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapRow, GapState, read_filled_after
 from chainkit_node.storage.range_digests import find_missing, store_ranges
+from support import publishes
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
@@ -31,6 +36,7 @@ from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 OWN = Identity.of(FakeChain().deployment, SigningKey(b"\5" * 32).public_key)
 NODE = Originator(200)
 LOG = NODE.log(8)
+OWN_ID = 100
 DIRECT = Source(NODE.node_id, NODE.key.public_key, is_direct=True)
 
 
@@ -43,8 +49,15 @@ class Receiver:
         self.new: list[bytes] = []
         self.late: list[bytes] = []
         self.stored_ones: list[ReceivedEnvelope] = []
+        self.knows_own = True
+        self.ungiven = UngivenIds(lambda: OWN_ID, lambda: self.knows_own)
         self.intake = Intake(
-            self.store, self, lambda: BEGIN_NS + 60 * SECOND_NS, self.told, self.stored_ones.extend
+            self.store,
+            self,
+            lambda: BEGIN_NS + 60 * SECOND_NS,
+            self.told,
+            self.stored_ones.extend,
+            self.ungiven,
         )
 
     def submit_own_safety(
@@ -232,3 +245,58 @@ def test_take__an_id_beyond_all_logs__is_reported_and_leaves_no_row_and_no_gap(
 
     assert [receiver.stored(), receiver.gaps()] == [LOG, []]
     assert receiver.reports == [(200, Misbehavior.OUT_OF_ORDER, (far, LOG[-1]))]
+
+
+TOPIC = TopicKind.GROUP_MESSAGE.topic(publishes.GROUP_ID)
+OWN_NODE = Originator(OWN_ID, SigningKey(b"\5" * 32))
+FROM_OWN = Source(OWN_ID, OWN_NODE.key.public_key, is_direct=False)
+
+
+@pytest.mark.conforms("N48")
+def test_take__names_an_id_that_this_node_has_not_given__is_reported_and_no_cycle_is_taken(
+    receiver: Receiver,
+) -> None:
+    receiver.intake.take(OWN_NODE.log(4), FROM_OWN)
+    honest, liar = NODE.signed(1, 1.0, seen={OWN_ID: 4}), NODE.signed(2, 2.0, seen={OWN_ID: 5})
+
+    receiver.intake.take([honest, liar], DIRECT)
+
+    assert receiver.reports == [(NODE.node_id, Misbehavior.CAUSAL_ORDERING, (liar,))]
+    assert receiver.ungiven.named_on(TOPIC, 4) == {NODE.node_id: 2}
+    assert receiver.ungiven.named_on(TopicKind.WELCOME.topic(bytes(32)), 4) == {}
+    # Once this node has given the id, nothing that it signs later is in a cycle.
+    assert receiver.ungiven.named_on(TOPIC, 5) == {}
+
+
+def test_take__own_ids_may_be_lost_with_a_database__accuses_nobody(receiver: Receiver) -> None:
+    receiver.knows_own = False
+
+    receiver.intake.take([NODE.signed(1, 1.0, seen={OWN_ID: 5})], DIRECT)
+
+    assert receiver.reports == []
+    assert receiver.ungiven.named_on(TOPIC, 4) == {NODE.node_id: 1}
+
+
+def test_run__after_a_restart__what_was_stored_before_is_named_by_no_payload() -> None:
+    after = UngivenIds(lambda: OWN_ID, lambda: True)
+    stored = [NODE.received(NODE.signed(2, 2.0, seen={OWN_ID: 5}))]
+    with pytest.raises(NotReady, match="the last envelopes of other nodes"):
+        after.check()
+
+    asyncio.run(after.run(lambda: stored))
+
+    after.check()
+    assert after.named_on(TOPIC, 4) == {NODE.node_id: 2}
+
+
+def test_take__more_topics_than_are_told_apart__no_payload_names_what_came_then(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("chainkit_node.replicating.own_ids.MOST_TOPICS", 1)
+    other = publishes.paid(publishes.group_message(identifier=b"h" * 16, seen={OWN_ID: 9}), 200)
+
+    receiver.intake.take([NODE.signed(1, 1.0, seen={OWN_ID: 9})], DIRECT)
+    receiver.intake.take([NODE.signed(2, 2.0, other)], DIRECT)
+
+    assert receiver.ungiven.named_on(TOPIC, 4) == {NODE.node_id: 1}
+    assert receiver.ungiven.named_on(TopicKind.WELCOME.topic(bytes(32)), 4) == {NODE.node_id: 2}

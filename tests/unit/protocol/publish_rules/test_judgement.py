@@ -237,6 +237,22 @@ def test_judge__dependency_that_the_node_has_not_seen__is_a_conflict_with_its_cu
         assert refusal.cursor is VIEW.cursor
 
 
+@pytest.mark.parametrize(("seen", "is_taken"), [({200: 5}, True), ({200: 6}, False)])
+def test_judge__names_what_names_an_id_that_the_node_has_not_given__is_a_conflict(
+    seen: dict[int, int], is_taken: bool
+) -> None:
+    request = read_publish(paid(publishes.group_message(seen=seen)))
+    view = replace(VIEW, names_ungiven={200: 6})
+
+    if is_taken:
+        judge_publish(request, view)
+    else:
+        with pytest.raises(PublishRefused, match="expected less than 6, which names") as refusal:
+            judge_publish(request, view)
+        assert refusal.value.reason is RefusalReason.DEPENDENCY_AHEAD
+        assert refusal.value.cursor is VIEW.cursor
+
+
 @pytest.mark.conforms("N14")
 @pytest.mark.parametrize(
     ("seen", "latest", "is_taken"),

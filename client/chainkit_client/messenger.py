@@ -18,6 +18,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Final, Self
 
 from chainkit.errors import ChainkitError, MalformedData, ReorgTooDeep, StoreError
@@ -26,12 +27,12 @@ from chainkit.identity.identifiers import derive_inbox_id
 from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
 from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
-from chainkit.types import TopicKind
+from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group
 from chainkit_client.groups.publishing import advance
-from chainkit_client.groups.transcript import Message
+from chainkit_client.groups.transcript import Message, unheard
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
@@ -39,20 +40,20 @@ from chainkit_client.mls.engine import EngineFailed, Installation, Member, MlsEn
 from chainkit_client.network.chain import Chain
 from chainkit_client.network.group_network import GroupNetwork
 from chainkit_client.network.group_sync import GroupSync, Round
-from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of, is_genuine
+from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of
+from chainkit_client.network.key_packages import OwnKeyPackages
+from chainkit_client.network.members import MemberProofs
 from chainkit_client.network.payloads import (
     identity_payload,
-    key_package_payload,
     received_welcome,
 )
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.storage.evidence import KeptBreach, read_breaches
 from chainkit_client.storage.own import (
     insert_installation,
-    insert_key_package,
     read_installation,
-    read_key_packages,
 )
+from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import MembershipState
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import Topic
@@ -63,6 +64,9 @@ GROUP_ID_BYTES: Final = 16
 REGISTER_SECONDS: Final = 60.0
 """How long nodes may take to serve the update that makes or changes an inbox."""
 
+UNHEARD_SECONDS: Final = 600
+"""How long an installation may say nothing after it was added, before that is told."""
+
 _PAUSE_SECONDS: Final = 0.25
 _OF_ONE_GROUP: Final = (EngineFailed, MalformedData, ReorgTooDeep)
 """Failures of what a group holds: all other groups are synced before one is raised."""
@@ -70,6 +74,10 @@ _OF_ONE_GROUP: Final = (EngineFailed, MalformedData, ReorgTooDeep)
 
 class NotRegistered(ChainkitError):
     """The database has no installation yet: call ``register`` first."""
+
+
+class NoSuchMember(ChainkitError):
+    """Nobody in the group has this name."""
 
 
 class NotSettled(ChainkitError):
@@ -95,6 +103,7 @@ class Messenger:
         self._store = store
         self._engine = engine
         self._session = NetworkSession(chain, gateway, store)
+        self._key_packages = OwnKeyPackages(self._session, store, engine)
         self._syncs: dict[bytes, GroupSync] = {}
         self._network = GroupNetwork(
             self._session,
@@ -106,8 +115,7 @@ class Messenger:
         self._untaken: list[WelcomePayload] = []
         """Welcomes at which the engine did not answer: they are tried again."""
         self._groups: Groups | None = None
-        self._genuine: dict[bytes, bytes] = {}
-        """Credentials that the inbox's updates confirmed, by installation."""
+        self._proofs = MemberProofs(self._session, store)
 
     async def __aenter__(self) -> Self:
         """Return the messenger; the end of the block closes the connections."""
@@ -147,7 +155,7 @@ class Messenger:
         if inbox is None or installation.public_key not in inbox.installations:
             await self._associate(signer, installation, inbox_id, nonce, is_new=inbox is None)
             inbox = await self._read_until_in(inbox_id, installation.public_key)
-        await self._offer_key_package(installation)
+        await self._key_packages.offer(installation)
         return inbox
 
     async def find_inbox(self, name: str) -> Inbox:
@@ -171,12 +179,28 @@ class Messenger:
         return self._opened.queue(group_id, AddMembers(await self._installations_of(names)))
 
     async def remove(self, group_id: bytes, names: Sequence[str]) -> int:
-        """Queue the removal of inboxes from a group; return the intent's id."""
-        accounts = {(await self.find_inbox(each)).id.hex().encode() for each in names}
-        leaving = tuple(
-            each.public_key for each in self.members(group_id) if each.credential in accounts
-        )
-        return self._opened.queue(group_id, RemoveMembers(leaving))
+        """Queue the removal of members from a group; return the intent's id.
+
+        A name is an inbox's id or address, which removes all members that are in this inbox or name
+        it; or the key of one installation in hex. Raises NoSuchMember, NoSuchInbox and the
+        network's errors.
+        """
+        members = self.members(group_id)
+        leaving: dict[bytes, None] = {}
+        for name in names:
+            found = [each for each in members if each.public_key.hex() == name]
+            if not found:
+                inbox = await self.find_inbox(name)
+                account = inbox.id.hex().encode()
+                found = [
+                    each
+                    for each in members
+                    if each.credential == account or each.public_key in inbox.installations
+                ]
+            if not found:
+                raise NoSuchMember("NAME", "an inbox or installation in the group", name)
+            leaving |= dict.fromkeys(each.public_key for each in found)
+        return self._opened.queue(group_id, RemoveMembers(tuple(leaving)))
 
     def update_keys(self, group_id: bytes) -> int:
         """Queue new keys of this installation in a group; return the intent's id."""
@@ -211,23 +235,28 @@ class Messenger:
         the network's errors.
         """
         await self._session.refresh()
-        found = []
-        for member in self.members(group_id):
-            if self._genuine.get(member.public_key) == member.credential:
-                continue
-            if await is_genuine(self._session, member):
-                self._genuine[member.public_key] = member.credential
-            else:
-                found.append(member)
-        return found
+        return await self._proofs.impostors(self.members(group_id))
 
     def messages(self, group_id: bytes) -> list[Message]:
         """Return the transcript of a group."""
         return self._opened.messages(group_id)
 
+    def unheard(self, group_id: bytes) -> dict[bytes, int]:
+        """Return the installations that were added a while ago and have not written since.
+
+        By installation: the time of its addition, in nanoseconds since 1970. Such an installation
+        may not have joined: invite it again, by its removal and addition.
+        """
+        before_ns = self._session.now_ns() - UNHEARD_SECONDS * NANOSECONDS_PER_SECOND
+        return unheard(self.messages(group_id), self.installation.public_key, before_ns)
+
     def intents(self, group_id: bytes) -> list[Intent]:
         """Return the intents of a group, with their states."""
         return self._opened.intents(group_id)
+
+    def unopened_welcomes(self) -> list[PayloadResult]:
+        """Return the welcomes to this installation's key packages that could not be opened."""
+        return self._opened.unopened_welcomes()
 
     def breaches(self) -> list[KeptBreach]:
         """Return the broken rules that this client has seen."""
@@ -244,6 +273,7 @@ class Messenger:
         """
         await self._session.refresh()
         failure: ChainkitError | None = await self._take_welcomes()
+        await self._key_packages.keep_offering(self.installation)
         rounds = {}
         for group in self.groups():
             if group.membership is not MembershipState.REJECTED:
@@ -251,6 +281,9 @@ class Messenger:
                     rounds[group.id] = await self.sync_group(group.id)
                 except _OF_ONE_GROUP as error:
                     failure = failure or error
+        for group in self.groups():
+            if group.id in rounds and group.is_member and group.epoch is not None:
+                await self._proofs.look(group.id, group.epoch, partial(self.members, group.id))
         if failure is not None:
             raise failure
         return rounds
@@ -370,19 +403,3 @@ class Messenger:
             await asyncio.sleep(_PAUSE_SECONDS)
         got = "none yet: register again"
         raise NotSettled("inbox", f"this installation in it after {REGISTER_SECONDS:g} s", got)
-
-    async def _offer_key_package(self, installation: Installation) -> None:
-        """Publish a key package, unless a stored key package is offered already."""
-        topic = TopicKind.KEY_PACKAGE.topic(installation.public_key)
-        with self._store.reading() as connection:
-            kept = {each.public for each in read_key_packages(connection, self._store.seal)}
-        offered = await self._session.read_topic(topic)
-        payloads = {key_package_payload(installation.public_key, each) for each in kept}
-        if any(each.client.client_envelope in payloads for each in offered):
-            return
-        key_package = await asyncio.to_thread(self._engine.new_key_package, installation)
-        now_ns = time.time_ns()
-        with self._store.writing() as connection:
-            insert_key_package(connection, self._store.seal, key_package, now_ns)
-        payload = key_package_payload(installation.public_key, key_package.public)
-        await self._session.publisher.publish(payload, now_ns)

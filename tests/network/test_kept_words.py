@@ -30,10 +30,11 @@ from chainkit.protocol.proto.envelopes_pb2 import (
 )
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import TopicKind
-from chainkit_client.cli.pages import message_line
+from chainkit_client.cli.pages import members_lines, message_line
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message
-from chainkit_client.messenger import Messenger
+from chainkit_client.groups.welcome import Welcome
+from chainkit_client.messenger import UNHEARD_SECONDS, Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
 from chainkit_client.storage.schema import MessageKind, PayloadStatus
@@ -42,7 +43,7 @@ from localnet.accounts import development_account
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.network import Network, publish_welcome
-from support import publishes
+from support import mls, publishes
 from support.network.api import Api
 from support.network.originator import SECOND_NS
 from support.network.people import People, texts
@@ -306,5 +307,70 @@ def test_client__two_copies_of_a_home_use_one_key__others_read_that_a_message_is
         )
         assert "its key was used before" in lost.warning
         assert company.ben._opened.results(group_id)[-1].status is PayloadStatus.FAILED
+
+    company.play(play)
+
+
+def test_client__a_key_package_was_used__offers_another_one_for_the_next_group(
+    company: Company,
+) -> None:
+    async def play(group_id: bytes) -> None:
+        ben = company.ben.installation.public_key
+        first = await company.ann._network.fetch_key_packages([ben])
+        other_id = await company.new_group()
+        second = await company.ann._network.fetch_key_packages([ben])
+        company.ann.send(other_id, "by the next one")
+        await company.answer(other_id, "yes")
+
+        assert first.keys() == second.keys() == {ben}
+        assert first[ben] != second[ben]
+        assert texts(company.ann, other_id) == ["by the next one", "yes"]
+
+    company.play(play)
+
+
+def test_client__strangers_send_welcomes_that_open_nothing__tells_of_that_to_its_key_package(
+    company: Company, network: Network
+) -> None:
+    async def play(group_id: bytes) -> None:
+        ben = company.ben.installation.public_key
+        offers = await company.ann._network.fetch_key_packages([ben])
+        named = hashlib.sha256(
+            mls.vector(b"MLS 1.0 KeyPackage Reference") + mls.vector(offers[ben][4:])
+        ).digest()
+        for reference in (bytes(32), named):
+            secrets = mls.vector(reference) + 2 * mls.vector(b"junk")
+            junk = b"\0\1\0\3\0\3" + mls.vector(secrets) + mls.vector(b"junk")
+            welcome = publishes.welcome(ben, data=Welcome(None, junk).encoded())
+            with closing(Api(network.node_url)) as api:
+                api.publish(sign_payer_envelope(welcome, network.node_id, publishes.PAYER))
+        await company.ben.sync()
+        other_id = await company.new_group()
+
+        [told] = company.ben.unopened_welcomes()
+        assert "MLS" in told.reason
+        assert other_id in [each.id for each in company.ben.groups()]
+
+    company.play(play)
+
+
+def test_client__the_invited_says_nothing__tells_that_it_may_not_have_joined(
+    company: Company, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def play(group_id: bytes) -> None:
+        ben = company.ben.installation.public_key
+        clock = Clock()
+        monkeypatch.setattr(company.ann._session, "now_ns", clock)
+
+        assert company.ann.unheard(group_id) == {}
+        clock.ahead_ns = (UNHEARD_SECONDS + SECONDS) * SECOND_NS
+        assert company.ann.unheard(group_id).keys() == {ben}
+        assert "may not have joined: silent since" in "".join(
+            members_lines(company.ann.members(group_id), [], company.ann.unheard(group_id), "")
+        )
+        clock.ahead_ns = 0
+        await company.answer(group_id, "I am here")
+        clock.ahead_ns = (UNHEARD_SECONDS + SECONDS) * SECOND_NS
+        assert company.ann.unheard(group_id) == {}
 
     company.play(play)

@@ -13,13 +13,16 @@ import pytest
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import read_deployment_record
 from chainkit.nodes.gateway import Gateway
+from chainkit_client.cli.names import NAME
+from chainkit_client.cli.pages import NOT_PROVED, message_line
 from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.intents.machine import UNFINISHED
+from chainkit_client.messenger import NoSuchMember
 from chainkit_client.mls.engine import Encrypted, EngineFailed
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network import group_network
 from chainkit_client.network.chain import Chain
-from chainkit_client.storage.schema import IntentState, MembershipState
+from chainkit_client.storage.schema import IntentState, MembershipState, MessageKind
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.network import Network
@@ -182,7 +185,7 @@ def test_messenger__somebody_takes_anothers_name__is_not_added_and_told_where_an
         mallory = await people.open("mallory")
         installation = mallory._own_installation(ben.inbox_id)
         await mallory._session.refresh()
-        await mallory._offer_key_package(installation)
+        await mallory._key_packages.offer(installation)
         ann._opened.queue(group_id, AddMembers((installation.public_key,)))
         await ann.settle()
 
@@ -201,6 +204,37 @@ def test_messenger__somebody_takes_anothers_name__is_not_added_and_told_where_an
 
         assert [each.public_key for each in await ann.impostors(group_id)] == [
             installation.public_key
+        ]
+        await mallory.sync()
+        mallory.accept(group_id)
+        mallory.send(group_id, "I am ben")
+        await mallory.settle()
+        await ben.sync()
+        ben.accept(group_id)
+        ben.send(group_id, "no, I am")
+        await ben.settle()
+        await ann.sync()
+
+        # Each of mallory's words is marked, for ann and for ben, and nobody else's.
+        for reader in (ann, ben):
+            rows = [
+                each for each in reader.messages(group_id) if each.kind is MessageKind.APPLICATION
+            ]
+            assert [each.is_proved for each in rows] == [False, True]
+            false, true = (message_line(each, ben.inbox_id.hex()) for each in rows)
+            assert f"  ?{ben.inbox_id.hex()[:NAME]}  " in false
+            assert NOT_PROVED in false
+            assert "  you  " in true
+        added = [each for each in ann.messages(group_id) if each.kind is MessageKind.MEMBER_ADDED]
+        assert [each.is_changed_proved for each in added] == [True, False]
+
+        await ann.remove(group_id, [installation.public_key.hex()])
+        await ann.settle()
+        with pytest.raises(NoSuchMember):
+            await ann.remove(group_id, [(await people.register("carol"))[1]])
+        assert [each.public_key for each in ann.members(group_id)] == [
+            ann.installation.public_key,
+            ben.installation.public_key,
         ]
 
     stage.play(play)

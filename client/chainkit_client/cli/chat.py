@@ -17,7 +17,7 @@ from chainkit.errors import ChainkitError
 from chainkit.terminal.command import CompleteCommand
 from chainkit_client.cli.conversation import Conversation
 from chainkit_client.cli.home import Home, home_options
-from chainkit_client.cli.names import find_joined
+from chainkit_client.cli.names import NAME, find_joined
 from chainkit_client.cli.opened import brought_up_to_date, run
 from chainkit_client.home import Client
 
@@ -128,7 +128,7 @@ def chat_command(group_text: str, home: Home) -> int:
         messenger = client.messenger
         await brought_up_to_date(messenger)
         found = find_joined(messenger.groups(), group_text)
-        title = f"{messenger.inbox_id.hex()[:8]} (Ctrl-C ends)"
+        title = f"{messenger.inbox_id.hex()[:NAME]} (Ctrl-C ends)"
         await ChatApp(Pane(Conversation(messenger, found.id), title)).run_async()
         return 0
 

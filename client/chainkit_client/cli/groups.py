@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import click
 
 from chainkit.terminal.command import CompleteGroup
-from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.facts import echo_fact, echo_notice
 from chainkit.terminal.options import echo_json, json_option
 from chainkit_client.cli import pages
 from chainkit_client.cli.home import Home, home_options
@@ -81,6 +81,8 @@ def list_(home: Home, as_json: bool) -> int:
             echo_json([pages.group_as_json(each, waiting[each.id]) for each in groups])
         else:
             click.echo("\n".join(pages.groups_lines(groups, waiting)))
+        for line in pages.unopened_lines(messenger.unopened_welcomes()):
+            echo_notice(line)
         return 0
 
     return run(home, do)
@@ -119,16 +121,17 @@ async def show_group(messenger: Messenger, group_text: str, as_json: bool) -> in
     except PASSING as error:
         why = f"members not compared with their inboxes: {error}"
     waiting = pages.count_waiting(messenger.intents(found.id))
+    unheard = messenger.unheard(found.id)
     if as_json:
         content = pages.group_as_json(found, waiting)
-        echo_json(content | {"members": pages.members_as_json(members, impostors)})
+        echo_json(content | {"members": pages.members_as_json(members, impostors, unheard)})
     else:
         echo_fact("group", found.id.hex())
         echo_fact("you", pages.membership(found))
         echo_fact("epoch", "none yet" if found.epoch is None else str(found.epoch))
         echo_fact("waits", str(waiting))
         own = messenger.inbox_id.hex()
-        click.echo("\n".join(["", *pages.members_lines(members, impostors, own)]))
+        click.echo("\n".join(["", *pages.members_lines(members, impostors, unheard, own)]))
     if why:
         click.echo(why, err=True)
     return 1 if impostors or found.forked_at_epoch is not None else 0
@@ -154,6 +157,8 @@ def add(group_text: str, names: tuple[str, ...], home: Home) -> int:
 @home_options
 def remove(group_text: str, names: tuple[str, ...], home: Home) -> int:
     """Remove inboxes from a group, and wait until the chain has it.
+
+    NAME may also be the key of one device, which `group show` prints where it is not of its inbox.
 
     \b
     Example:

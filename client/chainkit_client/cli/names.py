@@ -18,7 +18,9 @@ _INBOX: Final = re.compile("[0-9a-f]{64}")
 _BEGINNING: Final = re.compile("[0-9a-f]+")
 _MOST_LISTED: Final = 5
 SHORT: Final = 8
-"""Hex digits of an id that are shown where people choose among few."""
+"""Hex digits of a group's or message's id that are shown where people choose among few."""
+NAME: Final = 20
+"""Hex digits of an inbox or an installation: nobody makes another one that begins so."""
 
 
 def short(identity: bytes | str) -> str:

@@ -9,13 +9,14 @@ from typing import Any, Final
 
 from chainkit.terminal.tables import columns
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_client.cli.names import short
+from chainkit_client.cli.names import NAME, short
 from chainkit_client.groups.overview import Group
 from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import Member
 from chainkit_client.storage.evidence import KeptBreach
+from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import (
     DeliveryStatus,
     MembershipState,
@@ -30,8 +31,7 @@ KINDS: Final = {
     MessageKind.LEFT_BEHIND: "left behind",
 }
 _INBOX: Final = re.compile("[0-9a-f]{64}")
-_INSTALLATION_END: Final = 9 + 32
-"""Bytes of a change's content before the credential."""
+NOT_PROVED: Final = "nobody has proved that the sender is who it says"
 
 
 def shown_text(text: str) -> str:
@@ -41,9 +41,12 @@ def shown_text(text: str) -> str:
     )
 
 
-def shown_account(account: str) -> str:
-    """Return the beginning of an inbox id; mark any other text, since members write their names."""
-    return short(account) if _INBOX.fullmatch(account) else f"?{shown_text(account)[:16]}"
+def shown_account(account: str, is_proved: bool, own_account: str) -> str:
+    """Return "you", or the beginning of an inbox id; a name that is not proved has a mark."""
+    is_inbox = _INBOX.fullmatch(account) is not None
+    if is_proved and is_inbox:
+        return "you" if account == own_account else account[:NAME]
+    return f"?{account[:NAME] if is_inbox else shown_text(account)[:16]}"
 
 
 def text_of(message: Message) -> str:
@@ -54,7 +57,7 @@ def text_of(message: Message) -> str:
 def message_line(message: Message, own_account: str) -> str:
     """Return a message as a line: id, time, sender and words."""
     when = time_of(message.time_ns)
-    by = "you" if message.sender_account == own_account else shown_account(message.sender_account)
+    by = shown_account(message.sender_account, message.is_proved, own_account)
     match message.kind:
         case MessageKind.APPLICATION:
             said = shown_text(text_of(message))
@@ -66,7 +69,8 @@ def message_line(message: Message, own_account: str) -> str:
             said = "* a message that cannot be read"
         case MessageKind.LEFT_BEHIND:
             said = "* a commit that cannot be followed"
-    notes = [shown_text(message.warning)] if message.warning else []
+    notes = [] if message.is_proved else [NOT_PROVED]
+    notes += [shown_text(message.warning)] if message.warning else []
     if message.is_dated_apart:
         notes.append(f"its sender says {time_of(message.sent_at_ns)}")
     if message.delivery is DeliveryStatus.UNPUBLISHED:
@@ -74,7 +78,7 @@ def message_line(message: Message, own_account: str) -> str:
     if message.delivery is DeliveryStatus.FAILED:
         notes.append("not sent")
     note = f"  ({'; '.join(notes)})" if notes else ""
-    return f"{short(message.id)}  {when}  {by:<8}  {said}{note}"
+    return f"{short(message.id)}  {when}  {by:<{NAME}}  {said}{note}"
 
 
 def message_as_json(message: Message) -> dict[str, Any]:
@@ -87,6 +91,7 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "sent_at_ns": message.sent_at_ns,
         "sender": message.sender_account,
         "sender_installation": message.sender.hex(),
+        "is_proved": message.is_proved,
         "delivery": message.delivery.name.lower(),
         "epoch": message.epoch,
         "originator": None if message.place is None else message.place[0],
@@ -97,7 +102,10 @@ def message_as_json(message: Message) -> dict[str, Any]:
         return content | {"text": text_of(message)}
     if message.kind in (MessageKind.UNREADABLE, MessageKind.LEFT_BEHIND):
         return content
-    return content | {"installation": message.changed_installation.hex()}
+    return content | {
+        "installation": message.changed_installation.hex(),
+        "is_installation_proved": message.is_changed_proved,
+    }
 
 
 def groups_lines(groups: Sequence[Group], waiting: Mapping[bytes, int]) -> list[str]:
@@ -115,6 +123,15 @@ def groups_lines(groups: Sequence[Group], waiting: Mapping[bytes, int]) -> list[
         for each in groups
     ]
     return columns(("group", "since", "epoch", "waits", "you"), rows)
+
+
+def unopened_lines(welcomes: Sequence[PayloadResult]) -> list[str]:
+    """Return a line for each welcome that could not be opened."""
+    return [
+        f"an invitation of {time_of(each.originator_ns)} cannot be opened; ask for another one: "
+        f"{shown_text(each.reason)}"
+        for each in welcomes
+    ]
 
 
 def membership(group: Group) -> str:
@@ -149,7 +166,10 @@ def group_as_json(group: Group, waiting: int) -> dict[str, Any]:
 
 
 def members_lines(
-    members: Sequence[Member], impostors: Sequence[Member], own_account: str
+    members: Sequence[Member],
+    impostors: Sequence[Member],
+    unheard: Mapping[bytes, int],
+    own_account: str,
 ) -> list[str]:
     """Return a table of inboxes, with their installations in the group."""
     false = {each.public_key for each in impostors}
@@ -158,13 +178,20 @@ def members_lines(
         account = each.credential.decode("utf-8", "backslashreplace")
         notes = [
             *(["you"] if account == own_account and each.public_key not in false else []),
-            *(["NOT of this inbox"] if each.public_key in false else []),
+            *([f"NOT of this inbox: {each.public_key.hex()}"] if each.public_key in false else []),
+            *(
+                [f"may not have joined: silent since {time_of(unheard[each.public_key])}"]
+                if each.public_key in unheard
+                else []
+            ),
         ]
-        rows.append((shown_text(account)[:64], short(each.public_key), ", ".join(notes)))
+        rows.append((shown_text(account)[:64], each.public_key.hex()[:NAME], ", ".join(notes)))
     return columns(("inbox", "device", ""), rows)
 
 
-def members_as_json(members: Sequence[Member], impostors: Sequence[Member]) -> list[dict[str, Any]]:
+def members_as_json(
+    members: Sequence[Member], impostors: Sequence[Member], unheard: Mapping[bytes, int]
+) -> list[dict[str, Any]]:
     """Return members for a script."""
     false = {each.public_key for each in impostors}
     return [
@@ -172,6 +199,7 @@ def members_as_json(members: Sequence[Member], impostors: Sequence[Member]) -> l
             "inbox": each.credential.decode("utf-8", "backslashreplace"),
             "installation": each.public_key.hex(),
             "is_of_inbox": each.public_key not in false,
+            "silent_since_ns": unheard.get(each.public_key),
         }
         for each in members
     ]
@@ -243,9 +271,8 @@ def count_waiting(intents: Sequence[Intent]) -> int:
 
 
 def _changed(message: Message, own_account: str) -> str:
-    account = message.content[_INSTALLATION_END:].decode("utf-8", "backslashreplace")
-    shown = "you" if account == own_account else shown_account(account)
-    return f"{shown} (device {short(message.changed_installation)})"
+    shown = shown_account(message.changed_account, message.is_changed_proved, own_account)
+    return f"{shown} (device {message.changed_installation.hex()[:NAME]})"
 
 
 def time_of(nanoseconds: int) -> str:

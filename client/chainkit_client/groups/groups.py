@@ -174,6 +174,11 @@ class Groups:
                 session.flush()
             return group_id
 
+    def unopened_welcomes(self) -> list[PayloadResult]:
+        """Return the welcomes to a key package of this installation that could not be opened."""
+        with self._store.reading() as connection:
+            return joining.read_unopened(connection, self._tools)
+
     def retract(self, group_id: bytes, after: int, originator_id: int = 0) -> bool:
         """Take back the chain's payloads behind an id, and return whether the epoch went back.
 
@@ -198,8 +203,6 @@ class Groups:
         A payload is not where an earlier one came late, or another process applied another one.
         """
         given = list(received)
-        if not given:
-            return True
         with self._store.reading() as connection:
             return len(applied_of(connection, given)) == len(given)
 
@@ -310,8 +313,7 @@ class Groups:
             connection, seal = session.connection, self._tools.seal
             ready = rows.read_ready_welcomes(connection, seal, group_id)
             waiting = {each.intent_id for each in ready}
-            committed = (IntentState.COMMITTED,)
-            for intent in rows.read_intents(connection, seal, group_id, committed):
+            for intent in rows.read_intents(connection, seal, group_id, (IntentState.COMMITTED,)):
                 if intent.id not in waiting:
                     rows.move(connection, intent.id, Event.FOLLOWED_UP)
 

@@ -20,14 +20,15 @@ from chainkit_client.groups import history
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.session import Session, Tools
 from chainkit_client.groups.welcome import parse_welcome
-from chainkit_client.mls.engine import EngineDied, GroupView, MlsRefused
+from chainkit_client.mls.engine import EngineDied, GroupView, MlsRefused, NotInvited
 from chainkit_client.storage import payloads, schema
-from chainkit_client.storage.own import read_key_packages
+from chainkit_client.storage.own import mark_used, read_key_packages
 from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import MembershipState, PayloadStatus
 
 _WELCOMES: Final = schema.welcomes
 _STATE: Final = "welcomes.state"
+_NOT_INVITED: Final = "it is for no key package that is kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ def take_welcome(connection: Connection, tools: Tools, payload: WelcomePayload) 
     try:
         with connection.begin_nested():
             group_id = _open(connection, tools, payload)
+    except NotInvited:
+        reason = _NOT_INVITED
     except (MalformedData, EngineDied) as error:
         reason = str(error)
     status = PayloadStatus.FAILED if reason else PayloadStatus.SUCCEEDED
@@ -77,6 +80,16 @@ def take_welcome(connection: Connection, tools: Tools, payload: WelcomePayload) 
     payloads.write_result(connection, result)
     payloads.move_cursor(connection, topic, *place, payload.originator_ns)
     return group_id
+
+
+def read_unopened(connection: Connection, tools: Tools) -> list[PayloadResult]:
+    """Return the welcomes to a key package of this installation that could not be opened."""
+    topic = TopicKind.WELCOME.topic(tools.installation.public_key)
+    return [
+        each
+        for each in payloads.read_results(connection, topic)
+        if each.status is PayloadStatus.FAILED and each.reason != _NOT_INVITED
+    ]
 
 
 def find_welcome(session: Session, commit_hash: bytes) -> KeptWelcome | None:
@@ -122,7 +135,10 @@ def forget_welcomes(session: Session, final_epoch: int) -> None:
 
 
 def _open(connection: Connection, tools: Tools, payload: WelcomePayload) -> bytes:
-    welcome = parse_welcome(payload.data)
+    try:
+        welcome = parse_welcome(payload.data)
+    except MalformedData as error:
+        raise NotInvited(error.subject, error.expected, error.got, error.place) from None
     state, view = _joined(connection, tools, welcome.mls)
     _insert_group(connection, view.group_id, payload.originator_ns)
     identity = keccak256(payload.data)
@@ -160,13 +176,18 @@ def _join_if_read(session: Session, welcome: KeptWelcome) -> None:
 
 
 def _joined(connection: Connection, tools: Tools, welcome: bytes) -> tuple[bytes, GroupView]:
+    refusal: MlsRefused = NotInvited("welcome", "one to a key package that is kept", "another")
     for key_package in read_key_packages(connection, tools.seal):
         try:
             state = tools.engine.join(tools.installation, key_package, welcome)
-        except MlsRefused:
+        except NotInvited:
             continue
+        except MlsRefused as error:
+            refusal = error
+            continue
+        mark_used(connection, key_package.public)
         return state, tools.engine.view(state)
-    raise MalformedData("welcome", "one to a key package that is kept", "another")
+    raise refusal
 
 
 def _insert_group(connection: Connection, group_id: bytes, time_ns: int) -> None:

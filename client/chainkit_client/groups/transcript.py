@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from chainkit_client.groups.payload import Payload
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.mls.engine import Member
 from chainkit_client.storage import schema
+from chainkit_client.storage.proved import ProvedMembers
 from chainkit_client.storage.schema import DeliveryStatus, MessageKind
 from chainkit_client.storage.sealing import Seal
 
@@ -27,6 +29,7 @@ _CHANGES: Final = (
     MessageKind.MEMBER_REMOVED,
     MessageKind.LEFT_BEHIND,
 )
+_OF_MEMBERS: Final = (MessageKind.MEMBER_ADDED, MessageKind.MEMBER_REMOVED)
 _HEAD: Final = Struct(">BQHH")
 """Kind, the sender's time, and the lengths of installation and account; the words follow both."""
 
@@ -54,6 +57,11 @@ class Message:
     warning: str = ""
     originator_ns: int | None = None
     """Nanoseconds since 1970: the originator's clock; None where no originator dated the row."""
+    is_proved: bool = True
+    """Whether the inbox ``sender_account`` was seen to have the sender. Members write their names
+    themselves."""
+    is_changed_proved: bool = True
+    """The same for the member that came or went."""
 
     @property
     def time_ns(self) -> int:
@@ -68,11 +76,17 @@ class Message:
     @property
     def changed_installation(self) -> bytes:
         """32 bytes: the installation that came or went."""
-        return self.content[_CHANGE_HEAD : _CHANGE_HEAD + 32]
+        return self.content[_CHANGE_HEAD:_CHANGE_END]
+
+    @property
+    def changed_account(self) -> str:
+        """The account that the installation that came or went names."""
+        return account_of(self.content[_CHANGE_END:])
 
 
 _CHANGE_HEAD: Final = 9
 """Bytes before the installation in the content of a change: kind and epoch."""
+_CHANGE_END: Final = _CHANGE_HEAD + 32
 
 
 def account_of(credential: bytes) -> str:
@@ -202,6 +216,32 @@ def read_message(connection: Connection, seal: Seal, message_id: bytes) -> Messa
     return found[0] if found else None
 
 
+def read_people(connection: Connection, seal: Seal, group_id: bytes) -> list[Member]:
+    """Return all senders of a transcript, and all who came or went, each with leaf -1."""
+    found: dict[tuple[bytes, str], None] = {}
+    for each in read_messages(connection, seal, group_id):
+        found[each.sender, each.sender_account] = None
+        if each.kind in _OF_MEMBERS:
+            found[each.changed_installation, each.changed_account] = None
+    return [Member(-1, account.encode(), key) for key, account in found if key]
+
+
+def unheard(messages: Iterable[Message], itself: bytes, before_ns: int) -> dict[bytes, int]:
+    """Return the installations that were added before a time and have not written since.
+
+    ``messages`` is a transcript; times are nanoseconds since 1970, of the addition by installation.
+    Nothing shows that an installation has joined before it writes.
+    """
+    found: dict[bytes, int] = {}
+    for each in messages:
+        found.pop(each.sender, None)
+        if each.kind in _OF_MEMBERS:
+            found.pop(each.changed_installation, None)
+        if each.kind is MessageKind.MEMBER_ADDED and each.changed_installation != itself:
+            found[each.changed_installation] = each.time_ns
+    return {key: time_ns for key, time_ns in found.items() if time_ns < before_ns}
+
+
 def is_taken(connection: Connection, seal: Seal, message_id: bytes) -> bool:
     """Return whether a message has this id."""
     is_it = _MESSAGES.c.id == seal.tag(message_id, _ID)
@@ -210,8 +250,20 @@ def is_taken(connection: Connection, seal: Seal, message_id: bytes) -> bool:
 
 def _read(connection: Connection, seal: Seal, condition: ColumnElement[bool]) -> list[Message]:
     query = select(_MESSAGES).where(condition)
+    proved = ProvedMembers(connection, seal)
     found = [_message(row, seal) for row in connection.execute(query).mappings()]
-    return sorted(found, key=_order)
+    return sorted((_judged(each, proved) for each in found), key=_order)
+
+
+def _judged(message: Message, proved: ProvedMembers) -> Message:
+    """Return a message that says whether its names are proved."""
+    is_of_members = message.kind in _OF_MEMBERS
+    return replace(
+        message,
+        is_proved=proved.has(message.sender, message.sender_account),
+        is_changed_proved=not is_of_members
+        or proved.has(message.changed_installation, message.changed_account),
+    )
 
 
 def _order(message: Message) -> tuple[bool, int, int, int, bytes]:

@@ -24,6 +24,10 @@ class EpochAhead(MlsRefused):
     """The message's epoch is later than the state's: a later state may read the message."""
 
 
+class NotInvited(MlsRefused):
+    """A welcome that is for no given key package: anybody may publish one."""
+
+
 class KeyUsed(MlsRefused):
     """A member encrypted a message with a key that was used before, so nobody can read it."""
 

@@ -45,7 +45,7 @@ from chainkit_client.mls.engine import (
 )
 from chainkit_client.mls.frames import decode_fields, number, read_number
 from chainkit_client.mls.program import check_program, find_node
-from chainkit_client.mls.welcome_bounds import check_welcome_bounds
+from chainkit_client.mls.welcome_bounds import check_welcome
 
 MOST_MESSAGE_BYTES: Final = 4 << 20
 """The longest message, commit or welcome, by the limit of envelopes."""
@@ -199,7 +199,7 @@ class NodeEngine:
     def join(self, installation: Installation, key_package: KeyPackage, welcome: bytes) -> bytes:
         """Return the state of a group that a welcome opens to a key package."""
         _check_size("welcome", welcome, MOST_MESSAGE_BYTES)
-        check_welcome_bounds(welcome)
+        check_welcome(welcome, key_package.public)
         (state,) = self._call(
             b"join",
             key_package.public,

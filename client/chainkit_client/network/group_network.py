@@ -20,6 +20,7 @@ from chainkit_client.network.inboxes import is_genuine
 from chainkit_client.network.payloads import offered_key_package, welcome_payload
 from chainkit_client.network.publisher import OutcomeUnknown
 from chainkit_client.network.session import NetworkSession
+from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.topics.following import Topic
 
 LOST_SECONDS: Final = 60
@@ -61,12 +62,14 @@ class GroupNetwork:
     async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Return the newest valid key package of each installation that offers one.
 
-        A key package whose credential names another inbox than the installation's is not valid.
+        A key package whose credential names another inbox than the installation's is not valid. The
+        newest one is that of the latest begin of its lifetime, which its installation signed:
+        anybody may publish an older one again.
         """
         found: dict[bytes, bytes] = {}
         for installation in installations:
             offers = await self._session.read_topic(TopicKind.KEY_PACKAGE.topic(installation))
-            for each in sorted(offers, key=lambda one: one.originator_ns, reverse=True):
+            for each in sorted(offers, key=_age, reverse=True):
                 offer = offered_key_package(each.client.client_envelope)
                 if await self._is_valid(offer, installation):
                     found[installation] = offer
@@ -128,3 +131,8 @@ class GroupNetwork:
         except MlsRefused:
             return False
         return member.public_key == installation and await is_genuine(self._session, member)
+
+
+def _age(offer: VerifiedEnvelope) -> tuple[int, int]:
+    package = offer.client.key_package
+    return 0 if package is None else package.not_before, offer.originator_ns

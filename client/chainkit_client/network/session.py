@@ -21,10 +21,12 @@ from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_breaches
 from chainkit_client.storage.store import Store
-from chainkit_client.topics.following import Topic
+from chainkit_client.topics.following import PATIENCE_SECONDS, Followed, Topic
 
 MOST_READS: Final = 4
 """How often one topic is read, each time without the payloads that the chain lacks."""
+
+_PAUSE_SECONDS: Final = 0.25
 
 REGISTRY_SECONDS: Final = 10.0
 """How long the registry and the head of the chain stay valid."""
@@ -100,8 +102,7 @@ class NetworkSession:
         doubted: set[bytes] = set()
         envelopes: list[VerifiedEnvelope] = []
         for _ in range(MOST_READS):
-            found = await self.reader(Topic(topic, doubted=frozenset(doubted))).read()
-            self.keep(found.breaches)
+            found = await self._read_whole(Topic(topic, doubted=frozenset(doubted)))
             envelopes = [each.envelope for each in found.applied if not each.is_copy]
             served = (*envelopes, *(each.served for each in found.conflicts))
             new = [each.digest for each in served if not await self.is_confirmed(each)]
@@ -109,6 +110,18 @@ class NetworkSession:
                 break
             doubted.update(new)
         return [each for each in envelopes if each.digest not in doubted]
+
+    async def _read_whole(self, topic: Topic) -> Followed:
+        """Read a topic until all is here that heads of its originators name, or is given up."""
+        reader, whole = self.reader(topic), Followed()
+        deadline = self._clock() + 2 * PATIENCE_SECONDS
+        while True:
+            found = await reader.read()
+            self.keep(found.breaches)
+            whole.add(found)
+            if not topic.lacks_of_heads or self._clock() > deadline:
+                return whole
+            await asyncio.sleep(_PAUSE_SECONDS)
 
     async def is_confirmed(self, envelope: VerifiedEnvelope) -> bool:
         """Return whether an envelope is a node's own, or the chain has it."""

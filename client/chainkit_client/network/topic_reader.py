@@ -26,7 +26,13 @@ from chainkit_client.reading.verified import Keys, read_envelope
 from chainkit_client.topics.following import Followed, Topic
 
 PAGE: Final = 500
-"""Envelopes of one request."""
+"""Envelopes of one request, as long as a node brings them in time."""
+
+SMALLER: Final = 8
+"""How many times fewer envelopes are asked for after a page did not come in time."""
+
+ONE_SECONDS: Final = 3 * ASK_SECONDS
+"""How long one envelope may take: it has 4 MiB at most."""
 
 MOST_LISTED: Final = 100_000
 """Entries of one head that a node may list."""
@@ -68,6 +74,8 @@ class TopicReader:
         self._keys = keys
         self._now_ns = now_ns
         self._at_once = at_once
+        self._pages: dict[int, int] = {}
+        """Envelopes of the next request to a node, where a page did not come in time."""
         self.silent: dict[int, str] = {}
         """Why nodes did not answer in the last round, by their ids."""
 
@@ -76,16 +84,16 @@ class TopicReader:
         found, nodes = Followed(), self._nodes()
         self.silent = {}
         await self._read_new(nodes, found)
-        if len(self.silent) == len(nodes):
+        if len(self.silent) == len(nodes) and not found.accepted:
             got = "; ".join(f"{each}: {why}" for each, why in self.silent.items()) or "no node"
             raise NodesSilent("topic", "an answer of a node", got)
         await asyncio.gather(*(self._in_round(each, self._read_head, found) for each in nodes))
-        _add(found, self.topic.look(self._now_ns()))
+        found.add(self.topic.look(self._now_ns()))
         for request in self.topic.requests()[:MOST_RANGES]:
             await self._read_range(request, nodes, found)
         for place in (*self.topic.missing(), *self.topic.disputed())[:MOST_PLACES]:
             await self._read_place(place, nodes, found)
-        _add(found, self.topic.look(self._now_ns()))
+        found.add(self.topic.look(self._now_ns()))
         return found
 
     async def _read_new(self, nodes: Sequence[AskedNode], found: Followed) -> None:
@@ -118,7 +126,7 @@ class TopicReader:
 
     async def _read_pages(self, node: AskedNode, begin: Mapping[int, int], found: Followed) -> None:
         cursor = dict(begin)
-        while page := await node.query(self._query(cursor, PAGE), ASK_SECONDS):
+        while page := await self._page(node, cursor):
             self._take(node, page, found)
             before = dict(cursor)
             for originator_id, sequence_id in map(stated_place, page):
@@ -128,6 +136,22 @@ class TopicReader:
                 raise MalformedAnswer(
                     f"answer of node {node.node_id}", "what lies behind a cursor", got
                 )
+
+    async def _page(self, node: AskedNode, cursor: Mapping[int, int]) -> Sequence[bytes]:
+        """Ask for a page behind a cursor: for a smaller one in the next round, where none came.
+
+        All that came before is kept. So a topic of long envelopes is read also over a slow line.
+        """
+        count = self._pages.get(node.node_id, PAGE)
+        try:
+            page = await node.query(
+                self._query(cursor, count), ASK_SECONDS if count > 1 else ONE_SECONDS
+            )
+        except NodeLost:
+            self._pages[node.node_id] = max(1, count // SMALLER) if count > 1 else PAGE
+            raise
+        self._pages[node.node_id] = min(PAGE, 2 * count)
+        return page
 
     async def _read_head(self, node: AskedNode, found: Followed) -> None:
         topic = self.topic
@@ -143,7 +167,7 @@ class TopicReader:
             taken = self._take_head(node, head, found)
             if taken.must_list is not None:
                 signed = taken.must_list.signed
-                _add(found, topic.take_entries(signed, entries, after, self._now_ns()))
+                found.add(topic.take_entries(signed, entries, after, self._now_ns()))
 
     async def _listed(self, node: AskedNode, after: int) -> tuple[bytes, list[Entry]]:
         """Return a head, and all its entries behind an id."""
@@ -222,22 +246,13 @@ class TopicReader:
         return message_api_pb2.QueryEnvelopesRequest(query=query, limit=limit)
 
     def _take(self, node: AskedNode, page: Iterable[bytes], found: Followed) -> None:
-        _add(found, self.topic.hold(page, node.node_id, self._keys(), self._now_ns()))
+        found.add(self.topic.hold(page, node.node_id, self._keys(), self._now_ns()))
 
     def _take_head(self, node: AskedNode, head: bytes, found: Followed) -> Followed:
         taken = self.topic.take_head(head, node.node_id, self._keys())
-        _add(found, taken)
+        found.add(taken)
         return taken
 
 
 def _originator_first(originator_id: int, nodes: Sequence[AskedNode]) -> list[AskedNode]:
     return sorted(nodes, key=lambda each: each.node_id != originator_id)
-
-
-def _add(total: Followed, more: Followed) -> None:
-    total.applied += more.applied
-    total.accepted += more.accepted
-    total.breaches += more.breaches
-    total.conflicts += more.conflicts
-    total.second += more.second
-    total.refused += more.refused

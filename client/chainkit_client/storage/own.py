@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from chainkit.errors import StoreError
 from chainkit.signatures import keccak256
@@ -14,6 +15,20 @@ from chainkit_client.storage.sealing import Seal
 
 _SECRET: Final = "installation.secret"
 _PACKAGE_SECRET: Final = "key_packages.secret"
+_PACKAGES: Final = schema.key_packages
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A key package without its secret."""
+
+    public: bytes = field(repr=False)
+    created_ns: int
+    """Nanoseconds since 1970, before the first sending."""
+    is_used: bool
+    """Whether a welcome was opened with it."""
+    is_offered: bool
+    """Whether it was published."""
 
 
 def insert_installation(connection: Connection, seal: Seal, installation: Installation) -> None:
@@ -51,3 +66,34 @@ def read_key_packages(connection: Connection, seal: Seal) -> list[KeyPackage]:
         KeyPackage(public, seal.opened(secret, _PACKAGE_SECRET, package_hash))
         for package_hash, public, secret in rows
     ]
+
+
+def read_newest_offer(connection: Connection) -> Offer | None:
+    """Return the newest key package, None where there is none yet."""
+    columns = (_PACKAGES.c[name] for name in ("public", "created_ns", "is_used", "is_offered"))
+    newest = select(*columns).order_by(_PACKAGES.c.created_ns.desc(), _PACKAGES.c.hash).limit(1)
+    row = connection.execute(newest).mappings().one_or_none()
+    return None if row is None else Offer(**row)
+
+
+def mark_offered(connection: Connection, public: bytes) -> None:
+    """Write that a key package was published."""
+    _mark(connection, public, is_offered=True)
+
+
+def mark_used(connection: Connection, public: bytes) -> None:
+    """Write that a welcome was opened with a key package."""
+    _mark(connection, public, is_used=True)
+
+
+def forget_key_packages(connection: Connection, before_ns: int) -> None:
+    """Delete the key packages that were replaced before a time in nanoseconds since 1970."""
+    replaced = select(func.max(_PACKAGES.c.created_ns)).where(_PACKAGES.c.created_ns < before_ns)
+    newest_of_old = connection.scalar(replaced)
+    if newest_of_old is not None:
+        connection.execute(delete(_PACKAGES).where(_PACKAGES.c.created_ns < newest_of_old))
+
+
+def _mark(connection: Connection, public: bytes, **values: bool) -> None:
+    is_it = _PACKAGES.c.hash == keccak256(public)
+    connection.execute(update(_PACKAGES).where(is_it).values(**values))

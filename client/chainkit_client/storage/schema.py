@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION: Final = 3
+VERSION: Final = 4
 """``PRAGMA user_version`` of a database with these tables."""
 
 metadata: Final = MetaData()
@@ -291,7 +291,20 @@ key_packages: Final = Table(
     Column("public", LargeBinary, nullable=False),
     # Sealed.
     Column("secret", LargeBinary, nullable=False),
+    # Nanoseconds since 1970, before the first sending.
     Column("created_ns", BigInteger, nullable=False),
+    # Whether a welcome was opened with it.
+    Column("is_used", Boolean, nullable=False, server_default=text("0")),
+    # Whether it was published.
+    Column("is_offered", Boolean, nullable=False, server_default=text("0")),
+)
+
+proved_members: Final = Table(
+    # Installations that were seen in the inbox which they name.
+    "proved_members",
+    metadata,
+    # A tag of the installation's key and its credential.
+    Column("tag", LargeBinary, primary_key=True),
 )
 
 welcomes: Final = Table(

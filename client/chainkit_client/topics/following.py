@@ -79,6 +79,15 @@ class Followed:
     must_list: HeadTaken | None = None
     """A head that differs from the held envelopes: ask the node for the head's entries."""
 
+    def add(self, more: Followed) -> None:
+        """Add the outcome of what came later, except a head."""
+        self.applied += more.applied
+        self.accepted += more.accepted
+        self.breaches += more.breaches
+        self.second += more.second
+        self.conflicts += more.conflicts
+        self.refused += more.refused
+
 
 class Topic:
     """One topic; not for several threads."""
@@ -156,6 +165,11 @@ class Topic:
     def waiting(self) -> Collection[VerifiedEnvelope]:
         """The envelopes that cannot be applied yet."""
         return self._waiting.values()
+
+    @property
+    def lacks_of_heads(self) -> bool:
+        """Whether a head names an envelope that is not here, and that is still asked for."""
+        return bool(self._named)
 
     def requests(self) -> list[RangeRequest]:
         """Return the ranges to ask for; ask the originator of each range first."""

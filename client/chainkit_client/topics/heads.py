@@ -119,7 +119,7 @@ class HeldHeads:
         if not lacking:
             return Listed(missing, gone)
         disputed = tuple((node_id, each) for each in lacking if each in digests)
-        breaches = ()
+        breaches: tuple[Breach, ...] = ()
         if not self._lacked.issuperset((node_id, each) for each in lacking):
             # Each head is other evidence of the same fact.
             breaches = (self._omission(signed, base, theirs, lacking[0]),)

@@ -28,6 +28,7 @@ from chainkit_client.mls.engine import (
     KeyUsed,
     Member,
     MlsRefused,
+    NotInvited,
     OwnCommit,
     Received,
     Staged,
@@ -129,9 +130,9 @@ class ToyEngine:
         try:
             offers, data = json.loads(welcome)
         except ValueError as error:
-            raise _refused("a welcome", "other bytes") from error
+            raise NotInvited("toy MLS", "a welcome", "other bytes") from error
         if _hash(key_package.secret).hex() not in offers:
-            raise _refused("a welcome to this key package", "one to others")
+            raise NotInvited("toy MLS", "a welcome to this key package", "one to others")
         state = replace(_state(bytes.fromhex(data)), own=installation.public_key)
         return state.encoded()
 

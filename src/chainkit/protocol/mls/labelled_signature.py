@@ -7,10 +7,9 @@ from typing import Final
 from Crypto.Signature import eddsa
 
 from chainkit.errors import InvalidSignature
+from chainkit.protocol.mls.presentation import written_vector
 
 _PREFIX: Final = b"MLS 1.0 "
-_MAXIMUM_SHORT_LENGTH: Final = 2**6
-_MAXIMUM_MEDIUM_LENGTH: Final = 2**14
 
 
 def verify_with_label(
@@ -21,19 +20,10 @@ def verify_with_label(
     ``public_key`` is an Ed25519 key of 32 bytes, a signature has 64; of other lengths they are
     invalid. ``label`` goes without its prefix, ``subject`` names the content in the error.
     """
-    signed = _vector(_PREFIX + label) + _vector(content)
+    signed = written_vector(_PREFIX + label) + written_vector(content)
     try:
         verifier = eddsa.new(eddsa.import_public_key(public_key), "rfc8032")
         verifier.verify(signed, signature)
     except ValueError as error:
         expected = f"an Ed25519 signature of 0x{public_key.hex()}"
         raise InvalidSignature(subject, expected, f"another ({error})") from error
-
-
-def _vector(content: bytes) -> bytes:
-    length = len(content)
-    if length < _MAXIMUM_SHORT_LENGTH:
-        return length.to_bytes(1, "big") + content
-    if length < _MAXIMUM_MEDIUM_LENGTH:
-        return (length | 0x4000).to_bytes(2, "big") + content
-    return (length | 0x80000000).to_bytes(4, "big") + content

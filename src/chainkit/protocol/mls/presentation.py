@@ -17,6 +17,16 @@ _LEAST_LENGTHS: Final = (0, 1 << 6, 1 << 14)
 """The shortest vector that a length of each of these sizes may have."""
 
 
+def written_vector(content: bytes) -> bytes:
+    """Return bytes with their length before them, in the shortest form (RFC 9420 §2.1.2)."""
+    length = len(content)
+    if length < _LEAST_LENGTHS[1]:
+        return length.to_bytes(1, "big") + content
+    if length < _LEAST_LENGTHS[2]:
+        return (length | 0x4000).to_bytes(2, "big") + content
+    return (length | 0x80000000).to_bytes(4, "big") + content
+
+
 class Reader:
     """Reads fields of a message one after another; each error says where it is.
 

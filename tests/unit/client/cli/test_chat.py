@@ -125,7 +125,7 @@ def test_chat__typed_and_received__both_are_shown_in_the_order_of_time() -> None
 
     async def play() -> None:
         app = ChatApp(Pane(conversation(messenger), "alice"))
-        async with app.run_test(size=(100, 24)) as pilot:
+        async with app.run_test(size=(120, 24)) as pilot:
             await shown(app, "hello")
             await pilot.press(*"hi", "enter")
             lines = await shown(app, "hi")

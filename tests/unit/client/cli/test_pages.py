@@ -17,11 +17,13 @@ from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.arguments import SendMessage
 from chainkit_client.intents.rows import Intent
 from chainkit_client.network.topic_reader import NodesSilent
+from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import (
     DeliveryStatus,
     IntentState,
     MembershipState,
     MessageKind,
+    PayloadStatus,
 )
 
 OWN, OTHER = "aa" * 32, "bb" * 32
@@ -92,7 +94,7 @@ def messenger(*rounds: Exception | Message, done: Intent | None = None) -> Any:
 
 
 def test_message_line__message__has_id_time_sender_and_words() -> None:
-    assert pages.message_line(MESSAGE, OWN) == "cdcdcdcd  2023-11-14 22:13:20  bbbbbbbb  hello"
+    assert pages.message_line(MESSAGE, OWN) == (f"cdcdcdcd  2023-11-14 22:13:20  {'b' * 20}  hello")
     assert pages.message_line(MESSAGE, OTHER).split("  ", 2)[2].startswith("you ")
 
 
@@ -136,13 +138,35 @@ def test_message_line__sender_claims_another_time__shows_the_originators_and_the
     assert pages.message_as_json(apart)["time_ns"] == apart.originator_ns
 
 
+def test_message_line__name_that_is_not_proved__is_marked_and_is_never_you() -> None:
+    false = replace(MESSAGE, sender_account=OWN, is_proved=False)
+    added = replace(ADDED, is_changed_proved=False)
+
+    assert f"  ?{'a' * 20}  hello  ({pages.NOT_PROVED})" in pages.message_line(false, OWN)
+    assert "* added ?aaaa" in pages.message_line(added, OWN)
+    assert pages.message_as_json(false)["is_proved"] is False
+    assert pages.message_as_json(added)["is_installation_proved"] is False
+
+
+def test_unopened_lines__a_welcome_that_failed__says_when_and_why() -> None:
+    failed = PayloadResult(
+        b"", 100, 7, 1_700_000_000 * 10**9, b"", PayloadStatus.FAILED, "MLS: join\x1b"
+    )
+
+    [line] = pages.unopened_lines([failed])
+
+    assert line == (
+        "an invitation of 2023-11-14 22:13:20 cannot be opened; ask for another one: MLS: join\\x1b"
+    )
+
+
 def test_message_line__waits_failed_or_warned__is_noted() -> None:
     waits = replace(MESSAGE, delivery=DeliveryStatus.UNPUBLISHED, warning="without 3 of 100")
     failed = replace(MESSAGE, delivery=DeliveryStatus.FAILED)
 
     assert pages.message_line(waits, OWN).endswith("hello  (without 3 of 100; waits)")
     assert pages.message_line(failed, OWN).endswith("hello  (not sent)")
-    assert pages.message_line(ADDED, OWN).endswith("* added you (device eeeeeeee)")
+    assert pages.message_line(ADDED, OWN).endswith(f"* added you (device {'e' * 20})")
 
 
 def test_message_as_json__bytes_that_are_no_text__are_kept_apart() -> None:

@@ -229,6 +229,9 @@ def test_take_welcome__engine_ends_at_it__is_failed_and_the_next_is_joined(
     failed, joined = topic_results(carol)
     assert (failed.status, joined.status) == (PayloadStatus.FAILED, PayloadStatus.SUCCEEDED)
     assert "SIGABRT" in failed.reason
+    # A stranger's welcome to nobody is no invitation.
+    assert carol.groups.take_welcome(replace(welcome(carol, 2), sequence_id=9, data=b"x")) is None
+    assert carol.groups.unopened_welcomes() == [failed]
 
 
 def topic_results(device: Device) -> list[PayloadResult]:

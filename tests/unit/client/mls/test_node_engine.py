@@ -1,5 +1,6 @@
 """Decisions of the engine before any child is asked."""
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -7,7 +8,7 @@ from Crypto.PublicKey import ECC
 
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import keccak256
-from chainkit_client.mls.engine import Installation, KeyPackage, MlsRefused
+from chainkit_client.mls.engine import Installation, KeyPackage, MlsRefused, NotInvited
 from chainkit_client.mls.node_engine import (
     LONGEST_LIFETIME_SECONDS,
     MOST_CREDENTIAL_BYTES,
@@ -17,6 +18,7 @@ from chainkit_client.mls.node_engine import (
     MOST_PLAINTEXT_BYTES,
     NodeEngine,
 )
+from chainkit_client.mls.welcome_bounds import MOST_INVITED
 from support.client.parties import child_pid
 from support.mls import SECONDS, KeyPackageFields, vector
 
@@ -115,20 +117,42 @@ def test_call__with_more_bytes_than_the_bound__is_refused_without_a_child(
     assert child_pid(engine) is None
 
 
-def test_join__welcome_of_a_million_empty_secrets__is_refused_without_a_child(
-    engine: NodeEngine,
-) -> None:
-    secrets = b"\0" * 3 * 1_300_000
-    head = b"\0\1\0\3" + b"\0\1"
-    welcome = head + (len(secrets) | 0x80000000).to_bytes(4, "big") + secrets + b"\0"
-
-    with pytest.raises(MlsRefused, match="at most 1024 secrets"):
-        engine.join(Installation(b"bob", b"", b""), KeyPackage(b"", b""), welcome)
-    assert child_pid(engine) is None
-
-
 def test_engine__settings_that_mean_nothing__are_refused() -> None:
     with pytest.raises(ConfigurationError, match="cipher suite: expected 1 or 3, got 2"):
         NodeEngine(cipher_suite=2)
     with pytest.raises(ConfigurationError, match="past epochs: expected 0 or more, got -1"):
         NodeEngine(past_epochs=-1)
+
+
+SECRET = vector(b"") * 2
+REFERENCE = hashlib.sha256(
+    vector(b"MLS 1.0 KeyPackage Reference") + vector(FIELDS.written())
+).digest()
+
+
+def welcome_to(*references: bytes) -> bytes:
+    secrets = b"".join(vector(each) + SECRET for each in references)
+    return b"\0\1\0\3\0\1" + vector(secrets) + vector(b"group info")
+
+
+@pytest.mark.parametrize(
+    ("welcome", "refusal"),
+    [
+        (b"no MLS", NotInvited),
+        (welcome_to(), NotInvited),
+        (welcome_to(*[b""] * 1_300_000), NotInvited),
+        (welcome_to(*[b""] * MOST_INVITED, REFERENCE), NotInvited),
+        (welcome_to(REFERENCE, *[b""] * MOST_INVITED), MlsRefused),
+    ],
+    ids=["no MLS", "to nobody", "empty secrets", "behind the bound", "more than a group"],
+)
+def test_join__welcome_of_a_stranger__is_refused_before_any_child_is_asked(
+    engine: NodeEngine, welcome: bytes, refusal: type[MlsRefused]
+) -> None:
+    offer = KeyPackage(HEAD + FIELDS.written(), b"secret")
+
+    with pytest.raises(MlsRefused) as refused:
+        engine.join(Installation(b"inbox", FIELDS.installation_key, b"s" * 32), offer, welcome)
+
+    assert type(refused.value) is refusal
+    assert child_pid(engine) is None

@@ -12,7 +12,12 @@ from support.client.sync_stage import Stage
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Iterator[Stage]:
+def store(tmp_path: Path) -> Iterator[Store]:
     store = Store.open(tmp_path / "client.db", "password", cost=2)
-    yield Stage(store)
+    yield store
     store.close()
+
+
+@pytest.fixture
+def stage(store: Store) -> Stage:
+    return Stage(store)

@@ -17,7 +17,10 @@ from chainkit_client.groups.groups import OutgoingWelcome
 from chainkit_client.groups.publishing import PublishOutcome
 from chainkit_client.network.group_network import LOST_SECONDS, GroupNetwork
 from chainkit_client.network.publisher import OutcomeUnknown
-from support.client.served import NOW_NS
+from chainkit_client.reading.verified import read_envelope
+from support import mls, publishes
+from support.client.served import KEYS, NODE, NOW_NS, PEER
+from support.network.originator import BEGIN_NS
 
 BUILT_NS = NOW_NS - 3600 * NANOSECONDS_PER_SECOND
 OUTGOING = Outgoing(1, b"\1" * 16, b"\2" * 32, b"payload", False, NOW_NS, BUILT_NS)
@@ -107,3 +110,27 @@ def test_is_absent__commit__only_once_the_chain_is_final_beyond_it(
 
 def test_is_absent__what_the_network_said_it_does_not_hold__is() -> None:
     assert asyncio.run(network().is_absent(replace(COMMIT, sent_at_ns=None)))
+
+
+def test_fetch_key_packages__a_stranger_publishes_an_older_one_again__uses_the_newest() -> None:
+    now = BEGIN_NS // NANOSECONDS_PER_SECOND
+    written = [mls.KeyPackageFields(lifetime=(now - age, now + 3600)).written() for age in (9, 5)]
+    offers = [(NODE, 3, 8.0, written[0]), (PEER, 1, 2.0, written[1])]
+    read = []
+    for by, number, seconds, offer in offers:
+        paid = publishes.paid(publishes.key_package(offer), by.node_id)
+        read.append(read_envelope(by.signed(number, seconds, paid), by.node_id, KEYS).envelope)
+
+    async def read_topic(topic: bytes) -> list[object]:
+        return list(read)
+
+    session = SimpleNamespace(read_topic=read_topic)
+    sent = GroupNetwork(cast(Any, session), cast(Any, None), cast(Any, None))
+    cast(Any, sent)._is_valid = as_valid
+    found = asyncio.run(sent.fetch_key_packages([publishes.INSTALLATION_KEY]))
+
+    assert [each[4:] for each in found.values()] == [written[1]]
+
+
+async def as_valid(offer: bytes, installation: bytes) -> bool:
+    return True

@@ -98,6 +98,36 @@ def test_read__long_topic__goes_on_page_by_page(
     assert places(network.read()) == [(100, each) for each in range(1, 12)]
 
 
+def test_read__pages_too_long_for_the_line__come_in_smaller_ones_over_several_rounds() -> None:
+    """Nothing that came is asked for again, and other nodes are asked meanwhile."""
+    network = Network(at_once=1)
+    log = [NODE.signed(each, each) for each in range(1, 41)]
+    network.one.hold(*log)
+    network.one.has_heads = False
+
+    def as_the_line_can(page: list[bytes]) -> list[bytes]:
+        if len(page) > 10:
+            raise LOST
+        return page
+
+    network.one.doctored = as_the_line_can
+    rounds = [places(network.read()) for _ in range(6)]
+
+    assert [each for one in rounds for each in one] == [(100, each) for each in range(1, 41)]
+    assert network.one.questions < 20
+
+
+def test_read__a_node_answers_nothing__is_asked_for_whole_pages_again(network: Network) -> None:
+    network.publish(*LOG)
+    network.one.error = LOST
+    for _ in range(3):
+        network.read()
+
+    asked = {network.reader._pages[100] for _ in range(4) if network.read()}
+
+    assert asked == {1, 7, 62, topic_reader.PAGE}
+
+
 @pytest.mark.conforms("C10")
 def test_read__one_node_hides_a_message__comes_from_the_other(network: Network) -> None:
     network.publish(*LOG)

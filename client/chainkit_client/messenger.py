@@ -48,6 +48,7 @@ from chainkit_client.network.payloads import (
     received_welcome,
 )
 from chainkit_client.network.session import NetworkSession
+from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.storage.evidence import KeptBreach, read_breaches
 from chainkit_client.storage.own import (
     insert_installation,
@@ -111,7 +112,7 @@ class Messenger:
             lambda group_id: self._sync_of(group_id).topic,
             retention_days,
         )
-        self._welcomes: Topic | None = None
+        self._welcomes: TopicReader | None = None
         self._untaken: list[WelcomePayload] = []
         """Welcomes at which the engine did not answer: they are tried again."""
         self._groups: Groups | None = None
@@ -155,6 +156,7 @@ class Messenger:
         if inbox is None or installation.public_key not in inbox.installations:
             await self._associate(signer, installation, inbox_id, nonce, is_new=inbox is None)
             inbox = await self._read_until_in(inbox_id, installation.public_key)
+        self._proofs.record(Member(-1, installation.credential, installation.public_key), True)
         await self._key_packages.offer(installation)
         return inbox
 
@@ -283,7 +285,11 @@ class Messenger:
                     failure = failure or error
         for group in self.groups():
             if group.id in rounds and group.is_member and group.epoch is not None:
-                await self._proofs.look(group.id, group.epoch, partial(self.members, group.id))
+                members = partial(self.members, group.id)
+                try:
+                    await self._proofs.look(group.id, group.epoch, members)
+                except _OF_ONE_GROUP as error:
+                    failure = failure or error
         if failure is not None:
             raise failure
         return rounds
@@ -334,8 +340,8 @@ class Messenger:
     async def _take_welcomes(self) -> EngineFailed | None:
         """Take new welcomes, each for itself; return the failure of one that waits, if one does."""
         if self._welcomes is None:
-            self._welcomes = Topic(self._opened.welcome_topic)
-        found = await self._session.reader(self._welcomes).read()
+            self._welcomes = self._session.reader(Topic(self._opened.welcome_topic))
+        found = await self._welcomes.read()
         self._session.keep(found.breaches)
         # A node that signs two welcomes under one id must not hide the true one by the other.
         for envelope in (*(each.envelope for each in found.applied), *found.second):

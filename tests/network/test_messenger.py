@@ -12,9 +12,12 @@ import pytest
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import read_deployment_record
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.nodes.gateway import Gateway
+from chainkit.terminal.keystore import open_keystore
 from chainkit_client.cli.names import NAME
 from chainkit_client.cli.pages import NOT_PROVED, message_line
+from chainkit_client.groups.payload import group_topic
 from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.messenger import NoSuchMember
@@ -27,6 +30,9 @@ from localnet.anvil import Anvil
 from localnet.commands import Settings
 from localnet.network import Network
 from support.network.people import People, texts
+from support.network.two_histories import TwoHistories
+
+from .conftest import PASSWORD
 
 SECONDS = 120
 
@@ -236,6 +242,30 @@ def test_messenger__somebody_takes_anothers_name__is_not_added_and_told_where_an
             ann.installation.public_key,
             ben.installation.public_key,
         ]
+
+    stage.play(play)
+
+
+def test_messenger__a_node_shows_another_message_than_its_head_has__reads_the_true_one(
+    stage: Stage, settings: Settings
+) -> None:
+    async def play(people: People) -> None:
+        key = open_keystore(settings.record_path.parent / "node.keystore", PASSWORD)
+        ann, ben, group_id = await people.two_in_a_group()
+        await ben.sync()
+        ben.accept(group_id)
+        ann.send(group_id, "true words")
+        await ann.settle()
+        honest = ben._session.nodes_for
+        cast(Any, ben._session).nodes_for = lambda topic: [
+            TwoHistories(each, key) if topic == group_topic(group_id) else each
+            for each in honest(topic)
+        ]
+        await ben.sync()
+
+        assert texts(ben, group_id) == ["true words"]
+        kinds = {each.misbehavior for each in ben.breaches()}
+        assert kinds == {Misbehavior.DUPLICATE_SEQUENCE_ID, Misbehavior.OUT_OF_ORDER}
 
     stage.play(play)
 

@@ -171,22 +171,22 @@ def members_lines(
     unheard: Mapping[bytes, int],
     own_account: str,
 ) -> list[str]:
-    """Return a table of inboxes, with their installations in the group."""
+    """Return a table of inboxes, with their installations in the group, and what is doubtful."""
     false = {each.public_key for each in impostors}
-    rows = []
+    rows, doubts = [], []
     for each in members:
         account = each.credential.decode("utf-8", "backslashreplace")
-        notes = [
-            *(["you"] if account == own_account and each.public_key not in false else []),
-            *([f"NOT of this inbox: {each.public_key.hex()}"] if each.public_key in false else []),
-            *(
-                [f"may not have joined: silent since {time_of(unheard[each.public_key])}"]
-                if each.public_key in unheard
-                else []
-            ),
-        ]
-        rows.append((shown_text(account)[:64], each.public_key.hex()[:NAME], ", ".join(notes)))
-    return columns(("inbox", "device", ""), rows)
+        key, device = each.public_key, each.public_key.hex()
+        note = "you" if account == own_account else ""
+        if key in unheard:
+            note = "silent"
+            since = time_of(unheard[key])
+            doubts.append(f"silent: {device[:NAME]} may not have joined, added {since}")
+        if key in false:
+            note = "FALSE"
+            doubts.append(f"FALSE: not of the inbox that it names: {device}")
+        rows.append((shown_text(account)[:64], device[:NAME], note))
+    return [*columns(("inbox", "device", ""), rows), *doubts]
 
 
 def members_as_json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -40,7 +41,8 @@ class MemberProofs:
         now_ns = self._session.now_ns()
         if before == epoch and now_ns < again_ns:
             return
-        open_ones = self._not_proved(group_id, members(), has_transcript=before is None)
+        now = await asyncio.to_thread(members)
+        open_ones = self._not_proved(group_id, now, has_transcript=before is None)
         rest = await self._prove(open_ones[:MOST_AT_ONCE])
         is_more = len(open_ones) > MOST_AT_ONCE
         pause_ns = 0 if is_more else PAUSE_SECONDS * NANOSECONDS_PER_SECOND
@@ -51,9 +53,17 @@ class MemberProofs:
         """Return the members that their inboxes lack now. Raises NodesSilent and ChainError."""
         found = []
         for each in members:
-            if not await self._is_proved_now(each):
+            is_proved = await is_genuine(self._session, each)
+            self.record(each, is_proved)
+            if not is_proved:
                 found.append(each)
         return found
+
+    def record(self, member: Member, is_proved: bool) -> None:
+        """Store whether a member is in the inbox that it names."""
+        account = account_of(member.credential)
+        with self._store.writing() as connection:
+            write_proved(connection, self._store.seal, member.public_key, account, is_proved)
 
     async def _prove(self, members: Iterable[Member]) -> list[Member]:
         """Return the members that could not be proved."""
@@ -62,13 +72,6 @@ class MemberProofs:
             return await self.impostors(members)
         except (NodesSilent, ChainError):
             return members
-
-    async def _is_proved_now(self, member: Member) -> bool:
-        is_proved = await is_genuine(self._session, member)
-        account = account_of(member.credential)
-        with self._store.writing() as connection:
-            write_proved(connection, self._store.seal, member.public_key, account, is_proved)
-        return is_proved
 
     def _not_proved(
         self, group_id: bytes, members: Sequence[Member], has_transcript: bool

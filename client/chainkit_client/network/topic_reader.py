@@ -82,9 +82,13 @@ class TopicReader:
     async def read(self) -> Followed:
         """Do one round, and return the result. Raises NodesSilent."""
         found, nodes = Followed(), self._nodes()
-        self.silent = {}
-        await self._read_new(nodes, found)
-        if len(self.silent) == len(nodes) and not found.accepted:
+        while True:
+            self.silent = {}
+            await self._read_new(nodes, found)
+            has_answer = len(self.silent) < len(nodes) or bool(found.accepted)
+            if has_answer or not any(self._pages.get(each, PAGE) < PAGE for each in self.silent):
+                break
+        if not has_answer:
             got = "; ".join(f"{each}: {why}" for each, why in self.silent.items()) or "no node"
             raise NodesSilent("topic", "an answer of a node", got)
         await asyncio.gather(*(self._in_round(each, self._read_head, found) for each in nodes))
@@ -138,9 +142,10 @@ class TopicReader:
                 )
 
     async def _page(self, node: AskedNode, cursor: Mapping[int, int]) -> Sequence[bytes]:
-        """Ask for a page behind a cursor: for a smaller one in the next round, where none came.
+        """Ask for a page behind a cursor: for a smaller one the next time, where none came.
 
         All that came before is kept. So a topic of long envelopes is read also over a slow line.
+        Where one envelope did not come, either, the node is asked for whole pages again.
         """
         count = self._pages.get(node.node_id, PAGE)
         try:

@@ -16,6 +16,7 @@ from chainkit_client.groups.overview import Group
 from chainkit_client.groups.transcript import Message
 from chainkit_client.intents.arguments import SendMessage
 from chainkit_client.intents.rows import Intent
+from chainkit_client.mls.engine import Member
 from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import (
@@ -275,3 +276,19 @@ def test_reader__follows__prints_each_message_once_and_trouble_once(
         "trying again",
         "the network answers again",
     ]
+
+
+def test_members_lines__doubtful_ones__are_named_in_full_below_the_table() -> None:
+    members = [Member(leaf, OWN.encode(), bytes([leaf]) * 32) for leaf in (1, 2, 3)]
+    unheard = {members[2].public_key: 1_700_000_000 * 10**9}
+
+    lines = pages.members_lines(members, members[1:2], unheard, OWN)
+
+    assert [line.split()[-1] for line in lines[1:4]] == ["you", "FALSE", "silent"]
+    assert lines[4:] == [
+        f"FALSE: not of the inbox that it names: {'02' * 32}",
+        f"silent: {'03' * 10} may not have joined, added 2023-11-14 22:13:20",
+    ]
+    told = pages.members_as_json(members, members[1:2], unheard)
+    assert [each["is_of_inbox"] for each in told] == [True, False, True]
+    assert [each["silent_since_ns"] for each in told] == [None, None, 1_700_000_000 * 10**9]

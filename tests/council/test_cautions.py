@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from localnet.accounts import COUNCIL
 from support.audit.audit_exports import key_of
 from support.chains.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
@@ -11,7 +12,9 @@ from support.council.desk import REASON, Desk
 from support.council.fake_registry import node_key
 from support.council.offline import in_one_line
 from support.council.proposal_commands import execute, proposal_path, propose, sign, with_node
+from support.council.registry_commands import KEYS, add_arguments, registry_command
 from support.council.triage import liveness_report
+from support.solidity import encode_call
 
 LAST = "caution         no node is enabled any more once this is done"
 STRANGER = dev_address(2)
@@ -45,6 +48,41 @@ def test_disable__another_node_stays_enabled__is_no_caution(
     command = ("--rpc", local_chain.url, "--deployment", local_chain.record_path)
 
     assert head(run("registry", "disable", 100, *command)) == []
+
+
+def test_add__second_key_at_the_url_of_an_enabled_node__is_a_caution(
+    local_chain: LocalChain,
+) -> None:
+    with_node(local_chain)
+
+    def shown(url: str) -> str:
+        outcome = registry_command(local_chain, *add_arguments(KEYS[2], url))
+        return in_one_line(" ".join(head(outcome)))
+
+    caution = "the new node is at the URL of node 100, which is enabled"
+    assert caution in shown("https://node.example")
+    assert caution in shown("https://NODE.example:443/")
+    assert shown("https://node.example:9") == ""
+
+
+def test_enable__at_the_url_of_an_enabled_node__is_a_caution_unless_that_is_disabled(
+    local_chain: LocalChain,
+) -> None:
+    with_node(local_chain)
+    local_chain.add_node(dev_address(9), node_key(2).public_key, "https://node.example")
+    registry = local_chain.record.node_registry.address
+
+    def disabled(node_id: int) -> None:
+        data = encode_call("updateHealth(uint256,bool)", node_id, False)
+        local_chain.send(registry, data, COUNCIL)
+
+    disabled(200)
+    beside = in_one_line(" ".join(head(registry_command(local_chain, "enable", 200))))
+    disabled(100)
+    in_its_place = head(registry_command(local_chain, "enable", 200))
+
+    assert "node 200 is at the URL of node 100, which is enabled" in beside
+    assert in_its_place == []
 
 
 def test_propose__evidence_against_another_node__is_a_caution(desk: Desk, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from chainkit.contracts.interface import shipped_interface
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call, Change, Effect, read_change, unmet
 from chainkit.council.calls.cautions import call_cautions, last_nodes_cautions
+from chainkit.council.calls.shared_urls import shared_url_cautions
 from chainkit.council.signing import Signer, sign_transaction
 from chainkit.errors import AccessRefused, ConfigurationError, RefusedRequest, TransactionFailed
 from chainkit.signatures import keccak256
@@ -84,6 +85,7 @@ def plan_change(
     cautions = (
         *call_cautions(calls, change.after, sender, None),
         *last_nodes_cautions(calls, state),
+        *shared_url_cautions(calls, state),
     )
     return Plan(state.block, sender, senders, accounts, change, gas, cautions)
 

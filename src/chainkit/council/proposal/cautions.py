@@ -11,6 +11,7 @@ from chainkit.council.calls.cautions import (
     contract_owners_cautions,
     last_nodes_cautions,
 )
+from chainkit.council.calls.shared_urls import shared_url_cautions
 from chainkit.council.proposal.council import Council
 from chainkit.council.proposal.proposal import Proposal
 
@@ -32,6 +33,7 @@ def cautions_at(account: AccountState, calls: Sequence[Call], after: Facts) -> t
         *account.cautions,
         *_of_calls(calls, after, account.council),
         *last_nodes_cautions(calls, account.contracts),
+        *shared_url_cautions(calls, account.contracts),
         *contract_owners_cautions(calls, account.contracts),
     )
 

@@ -13,6 +13,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.inspection.live import RecentRepairs
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.sequence_record import SequenceRecord
+from chainkit_node.originating.twin import TwinCheck
 from chainkit_node.peers.client import PeerClient
 from chainkit_node.peers.clocks import PeerClocks
 from chainkit_node.peers.connections import PeerConnection
@@ -23,6 +24,7 @@ from chainkit_node.replicating.gap_keeper import GapKeeper
 from chainkit_node.replicating.intake import Intake
 from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.replicating.own_log import OwnLog
+from chainkit_node.replicating.own_url import OwnUrl
 from chainkit_node.replicating.plan import SubscriptionPlan
 from chainkit_node.replicating.repairer import Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator
@@ -43,12 +45,13 @@ class NetworkTasks:
         record: SequenceRecord | None,
         writer: ReportWriter,
         clock: ClockCheck,
+        twin: TwinCheck,
         watch_seconds: float,
     ) -> None:
         """Build the tasks; ``watch_seconds`` between two rounds of the watchdog, 0 for none."""
         store, metrics = opened.store, opened.metrics
         listing, chance = opened.newest.listing, random.SystemRandom()
-        tokens = PeerTokens(opened.newest.enabled_id, key, time.time)
+        tokens = PeerTokens(opened.newest.enabled_id, key, time.time, twin.wrote)
 
         def connect(node: Node) -> PeerClient:
             listing().check_url(node)
@@ -79,9 +82,18 @@ class NetworkTasks:
         )
         self._recent = logs.recent
         self._intake = Intake(
-            store, writer, clock.latest_ns, publish, self._dependencies.take, self.ungiven
+            store,
+            writer,
+            clock.latest_ns,
+            publish,
+            self._dependencies.take,
+            self.ungiven,
+            twin.took,
         )
-        self.own_log = OwnLog(listing, connect, self._intake, record)
+        self._own_url = OwnUrl(listing, connect, twin)
+        self.own_log = OwnLog(
+            listing, connect, self._intake, record, self._own_url.ask, twin.begins
+        )
         self.repairer = Repairer(
             listing,
             connect,
@@ -134,7 +146,7 @@ class NetworkTasks:
         coroutines = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
         coroutines.append(self._dependencies.run(self.repairer.hurry))
         coroutines.append(self.ungiven.run(self._recent))
-        coroutines += [self._clocks.run(), self.about_self.run()]
+        coroutines += [self._clocks.run(), self.about_self.run(), self._own_url.run()]
         if self._watchdog is not None:
             coroutines.append(self._watchdog.run())
         return coroutines

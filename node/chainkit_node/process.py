@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import grpc
@@ -29,12 +29,14 @@ from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.server import NodeServer
 from chainkit_node.settings import (
+    CertificateFiles,
     NodeLimits,
     PayerLimits,
     ServingLimits,
     StorageLimits,
     StrangerLimits,
 )
+from chainkit_node.watching.own_certificate import OwnCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class ServingSettings:
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
     certificate: grpc.ServerCredentials | None
     """None serves in plain text."""
+    certificate_files: CertificateFiles | None
+    """Where the certificate is from, which the node checks as others do."""
     shares_port: bool = False
     """Other processes of the same node listen at the address, too."""
     limits: ServingLimits = field(default_factory=ServingLimits)
@@ -109,15 +113,29 @@ def open_log(
     return OpenedLog(store, log, directory, newest, bounds, reader, Hub(), handover, metrics, lag)
 
 
+def own_certificate(settings: ServingSettings, opened: OpenedLog) -> OwnCertificate:
+    """Return the check of the node's own certificate, which the metrics show."""
+    certificate = OwnCertificate(settings.certificate_files, opened.newest.listing)
+    if settings.certificate_files is not None:
+        opened.metrics.knows_certificate(certificate.seconds_left)
+    return certificate
+
+
 def build_server(
-    opened: OpenedLog, signing: SigningMethods, settings: ServingSettings
+    opened: OpenedLog,
+    signing: SigningMethods,
+    settings: ServingSettings,
+    own_tokens: Callable[[str, int], None] = lambda text, issued_at: None,
 ) -> NodeServer:
-    """Return the server of all methods; it does not listen yet."""
+    """Return the server of all methods; it does not listen yet.
+
+    ``own_tokens`` gets each token of this node itself, and when it was issued.
+    """
     log, hub, limits, metrics = opened.log, opened.hub, settings.limits, opened.metrics
     publish, heads, submit = signing.publish, signing.topic_heads, signing.submit_report
     reports = MisbehaviorApi(opened.report_reader, submit, settings.report_rate, metrics.reports)
     methods = api_methods(log, hub, publish, heads, reports, limits, metrics)
-    peers = Peers(opened.newest.listing, time.time, metrics.refused_token)
+    peers = Peers(opened.newest.listing, time.time, metrics.refused_token, own_tokens)
     callers = within_open_files(settings.strangers), settings.nodes
     shares_port = settings.shares_port
     bounds = server_bounds(

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from chainkit.errors import StoreError
@@ -17,7 +18,14 @@ from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_indexer.storage.store import Store
 from chainkit_node.closing_steps import ClosingSteps
 from chainkit_node.live.feed import DatabaseFeed
-from chainkit_node.process import ServingSettings, SigningMethods, build_server, open_log
+from chainkit_node.peers.work import end_all
+from chainkit_node.process import (
+    ServingSettings,
+    SigningMethods,
+    build_server,
+    open_log,
+    own_certificate,
+)
 from chainkit_node.serving.forwarding import Forwarder
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reader_health import ReaderHealth
@@ -60,6 +68,8 @@ async def run_reader(service: ReaderService) -> None:
             forwarder.submit_misbehavior_report,
         )
         server = build_server(opened, methods, serving)
+        certificate = asyncio.create_task(own_certificate(serving, opened).run())
+        steps.add(partial(end_all, [certificate]))
         feed = DatabaseFeed(opened.log, opened.hub, opened.handover)
         readiness = Readiness(server.set_ready)
         follower = CommitFollower(service.store, feed, service.health, readiness)

@@ -18,7 +18,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
 from chainkit_node.closing_steps import ClosingSteps
 from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.inboxes.follower import InboxFollower
-from chainkit_node.inspection.live import LiveView
+from chainkit_node.inspection.live import Checks, LiveView
 from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
 from chainkit_node.network import NetworkTasks
@@ -31,12 +31,14 @@ from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
 from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.originating.topic_heads import TopicHeads
+from chainkit_node.originating.twin import TwinCheck
 from chainkit_node.process import (
     OpenedLog,
     ServingSettings,
     SigningMethods,
     build_server,
     open_log,
+    own_certificate,
 )
 from chainkit_node.repairing.range_keeper import RangeKeeper
 from chainkit_node.reporting.writer import ReportWriter
@@ -72,7 +74,8 @@ async def run_node(service: NodeService) -> None:
     service.monitor.also_reports(metrics.text)
     async with ClosingSteps() as steps:
         opened = open_log(service.follows.store, metrics, ended, steps)
-        clock = _clock_check(service, opened)
+        clock, twin = _clock_check(service, opened), _twin_check(service, opened)
+        certificate = own_certificate(service.serving, opened)
         writer = ReportWriter(
             opened.store,
             opened.directory,
@@ -84,29 +87,28 @@ async def run_node(service: NodeService) -> None:
         )
         steps.add(writer.close)
         network = NetworkTasks(
-            opened, service.key, service.record, writer, clock, service.watch_seconds
+            opened, service.key, service.record, writer, clock, twin, service.watch_seconds
         )
         steps.add(network.close)
         freshness = ChainFreshness(time.monotonic)
         space = StorageSpace(opened.store.free_bytes, service.serving.storage)
         metrics.knows_space(space)
-        methods = _signing_methods(
-            service, opened, network, clock, writer, (freshness, space), steps
-        )
-        server = build_server(opened, methods, service.serving)
+        checks = Checks(clock, twin, certificate, space)
+        methods = _signing_methods(service, opened, network, checks, writer, freshness, steps)
+        server = build_server(opened, methods, service.serving, twin.was_shown)
         indexer = _indexer(service, opened, (freshness, clock, space), server, ended)
         steps.add(indexer.finish)
-        page = _status_page(service, opened, network, clock, space)
+        page = _status_page(service, opened, network, checks)
         steps.add(page.close)
         # The indexer ends its step while the page waits for a look that has begun.
         steps.add(lambda: setattr(service.stop, "is_set", True))
         # The server stops before all other parts: an open call still gets its answer.
         steps.add(server.stop)
         await opened.newest.start()
-        address, certificate = service.serving.address, service.serving.certificate
-        await server.start(address, certificate, "node for readers and payers")
+        serving = service.serving
+        await server.start(serving.address, serving.certificate, "node for readers and payers")
         indexer.start()
-        await _until(ended, opened.lag.run(), *network.coroutines())
+        await _until(ended, opened.lag.run(), certificate.run(), *network.coroutines())
         indexer.raise_error()
 
 
@@ -128,39 +130,55 @@ def _clock_check(service: NodeService, opened: OpenedLog) -> ClockCheck:
     return clock
 
 
+def _twin_check(service: NodeService, opened: OpenedLog) -> TwinCheck:
+    """Return the check, which ``/readyz`` and the metrics show."""
+    twin = TwinCheck(lambda: opened.newest.listing().own_id, time.time_ns, time.monotonic)
+    service.monitor.health.also_checks(twin.readiness)
+    opened.metrics.knows_twin(twin.wrong)
+    return twin
+
+
 def _signing_methods(
     service: NodeService,
     opened: OpenedLog,
     network: NetworkTasks,
-    clock: ClockCheck,
+    checks: Checks,
     writer: ReportWriter,
-    watching: tuple[ChainFreshness, StorageSpace],
+    freshness: ChainFreshness,
     steps: ClosingSteps,
 ) -> SigningMethods:
     """Start publisher and sequencer; the publisher closes first, as it feeds the sequencer."""
     metrics, limits = opened.metrics, service.serving.limits
 
     def publish(rows: Sequence[StoredEnvelope]) -> None:
+        checks.twin.signed(row.sequence_id for row in rows)
         metrics.committed(rows, time.time_ns())
         opened.publish(rows)
 
-    def may_originate() -> None:
+    def knows_own_log() -> None:
+        checks.twin.check()
         network.own_log.check()
+
+    def may_originate() -> None:
+        knows_own_log()
         network.ungiven.check()
-        clock.check()
+        checks.clock.check()
 
     registration = Registration(opened.directory, may_originate)
     # A head has no time: the clock does not matter.
-    for_heads = Registration(opened.directory, network.own_log.check)
+    for_heads = Registration(opened.directory, knows_own_log)
     sequencer = Sequencer(
         opened.store, registration.node_id, service.key, time.time_ns, publish, service.record
     )
     steps.add(sequencer.close)
     payers = PayerLimiter(service.serving.payers, time.monotonic)
     named = network.ungiven.named_on
-    publisher = Publisher(Originator(opened.log, sequencer, registration, *watching, payers, named))
+    publisher = Publisher(
+        Originator(opened.log, sequencer, registration, freshness, checks.space, payers, named)
+    )
     steps.add(publisher.close)
-    heads = TopicHeadsHandler(opened.log, TopicHeads(for_heads.node_id, service.key), limits)
+    signer = TopicHeads(for_heads.node_id, service.key, checks.twin.signs_head)
+    heads = TopicHeadsHandler(opened.log, signer, limits)
     reports = SubmitReportHandler(writer, opened.handover, opened.bounds, metrics.reports)
     return SigningMethods(
         PublishHandler(
@@ -172,11 +190,7 @@ def _signing_methods(
 
 
 def _status_page(
-    service: NodeService,
-    opened: OpenedLog,
-    network: NetworkTasks,
-    clock: ClockCheck,
-    space: StorageSpace,
+    service: NodeService, opened: OpenedLog, network: NetworkTasks, checks: Checks
 ) -> StatusPage:
     view = LiveView(
         asyncio.get_running_loop(),
@@ -184,8 +198,7 @@ def _status_page(
         network.repairer,
         network.own_log,
         network.about_self,
-        clock,
-        space,
+        checks,
         opened.lag,
         opened.hub,
         opened.metrics.node_streams,

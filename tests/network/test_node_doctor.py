@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +14,9 @@ from chainkit_node.serving.certificate import CertificateFiles
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from support.command_line import run
+from support.network.certificates import make_pair
 
-from .test_node_tls import make_pair, write
+from .test_node_tls import write
 
 
 @pytest.fixture(autouse=True)
@@ -148,10 +148,6 @@ def test_doctor__folder_of_the_record_that_is_missing__is_a_fault(
     assert said == f"{tmp_path}/none: expected a folder, got No such file or directory"
 
 
-def date(days: float) -> bytes:
-    return time.strftime("%y%m%d%H%M%SZ", time.gmtime(time.time() + days * 86_400)).encode()
-
-
 @pytest.mark.parametrize(
     ("days", "said"),
     [
@@ -162,7 +158,7 @@ def date(days: float) -> bytes:
 def test_doctor__certificate_at_its_end__is_a_fault(
     files: CertificateFiles, days: float, said: str
 ) -> None:
-    write(files, make_pair(date(days)))
+    write(files, make_pair(days))
 
     assert said in missing("certificate", *tls(files))
 

@@ -17,13 +17,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit_node.serving.certificate import CertificateFiles
+from chainkit_node.settings import CertificateFiles
 from localnet.accounts import write_new_keystore
 from localnet.commands import Background, CommandFailed, Settings, run
 from support import publishes
 from support.network.api import REPLICATION, query
+from support.network.certificates import make_pair
 
-from .test_node_tls import make_pair, write
+from .test_node_tls import write
 
 SECONDS = 30.0
 BURST = 8

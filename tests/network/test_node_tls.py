@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import ssl
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
-from Crypto.Hash import SHA256
-from Crypto.PublicKey import ECC
-from Crypto.Signature import DSS
-from Crypto.Util.asn1 import DerObjectId
 
 from chainkit.errors import ConfigurationError
 from chainkit.service.grpc_server import GrpcServer, Methods
-from chainkit_node.serving.certificate import CertificateFiles, server_credentials
+from chainkit_node.serving.certificate import server_credentials
+from chainkit_node.settings import CertificateFiles
+from support.network.certificates import make_pair
 
 SERVICE = "service"
 SECONDS = 5.0
@@ -30,38 +27,6 @@ Connect = Callable[[bytes], Coroutine[Any, Any, bool]]
 @pytest.fixture
 def files(tmp_path: Path) -> CertificateFiles:
     return CertificateFiles(tmp_path / "certificate.pem", tmp_path / "key.pem")
-
-
-def tagged(tag: int, *parts: bytes) -> bytes:
-    """An ASN.1 value in DER."""
-    content = b"".join(parts)
-    length = len(content).to_bytes(2, "big").lstrip(b"\0") or b"\0"
-    if len(content) >= 128:
-        length = bytes([0x80 + len(length)]) + length
-    return bytes([tag]) + length + content
-
-
-def make_pair(ends: bytes = b"490101000000Z") -> tuple[bytes, bytes]:
-    """Return a self-signed certificate of ``localhost``, and its key, in PEM."""
-    key = ECC.generate(curve="P-256")
-    algorithm = tagged(0x30, DerObjectId("1.2.840.10045.4.3.2").encode())
-    common_name = tagged(0x30, DerObjectId("2.5.4.3").encode(), tagged(0x0C, b"localhost"))
-    name = tagged(0x30, tagged(0x31, common_name))
-    validity = tagged(0x30, tagged(0x17, b"200101000000Z"), tagged(0x17, ends))
-    names = tagged(0x04, tagged(0x30, tagged(0x82, b"localhost")))
-    extension = tagged(0x30, DerObjectId("2.5.29.17").encode(), names)
-    body = tagged(
-        0x30,
-        tagged(0xA0, tagged(0x02, b"\2")),
-        tagged(0x02, b"\1"),
-        *(algorithm, name, validity, name),
-        key.public_key().export_key(format="DER"),
-        tagged(0xA3, tagged(0x30, extension)),
-    )
-    signature = DSS.new(key, "deterministic-rfc6979", "der").sign(SHA256.new(body))
-    certificate = tagged(0x30, body, algorithm, tagged(0x03, b"\0", signature))
-    secret = key.export_key(format="PEM", use_pkcs8=True)
-    return ssl.DER_cert_to_PEM_cert(certificate).encode(), secret.encode()
 
 
 def write(files: CertificateFiles, pair: tuple[bytes, bytes]) -> None:

@@ -93,7 +93,7 @@ def healthy(**changed: Any) -> NodeStatus:
         reports=(),
         own_proofs=0,
         own_claims=0,
-        live=LiveStatus(300.0, True, (), 0, None, None, None, 0.0, 2, 3, 1, (), ()),
+        live=LiveStatus(300.0, True, (), 0, None, None, None, None, None, 0.0, 2, 3, 1, (), ()),
         no_live=None,
     )
     return replace(status, **changed)
@@ -150,6 +150,8 @@ def troubled() -> NodeStatus:
             "own log: expected an answer",
             "clock: expected one within 120 s of node 200, got one 600 s ahead",
             "publish: expected at least 536870912 bytes free for the database, got 7",
+            "nothing is originated: envelope 9, which this process did not sign",
+            "others refuse it: certificate has expired",
             3.21,
             1_000,
             4,

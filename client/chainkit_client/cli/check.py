@@ -19,6 +19,7 @@ from chainkit.evidence.verdict import Verdict
 from chainkit.misbehavior.types import UNRESPONSIVE_SECONDS
 from chainkit.nodes.connection import NodeEntry
 from chainkit.nodes.pool import Nodes
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, json_option, rpc_option
@@ -98,6 +99,7 @@ class _Output:
     metavar="FILE",
     help="Write metrics there, for the textfile collector of Prometheus' node exporter.",
 )
+@peer_ca_option
 @json_option
 def check_command(
     node_ids: tuple[int, ...],

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.terminal.keystore import read_password
 from chainkit.terminal.options import file_option, gathered, several
 from chainkit_client.home import HomeFolder
@@ -40,6 +41,7 @@ home_options = several(
         "CHAINKIT_PASSWORD_FILE",
         "File with the client's password; asked for where it is not given.",
     ),
+    peer_ca_option,
     gathered(Home, "home"),
 )
 """Pass ``home`` to a command."""

@@ -19,6 +19,7 @@ from chainkit.contracts.right_chain import check_deployment
 from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.nodes.pool import Nodes
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
@@ -164,6 +165,7 @@ class _Options:
     help="Blocks on top of a commit's or identity update's block before it is answered: no reorg "
     "of fewer takes back what a client was told.",
 )
+@peer_ca_option
 @monitor_option
 @log_format_option
 @gathered(_Options, "options")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
@@ -37,6 +38,7 @@ from chainkit_jobs.node_export.pinning import Chain
     metavar="N",
     help="Envelopes to ask for at once; fewer where the node refuses so many.",
 )
+@peer_ca_option
 @json_option
 def export_node_command(
     url: str,

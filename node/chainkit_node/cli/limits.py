@@ -62,6 +62,7 @@ class LimitOptions:
             report_rate=ReportRate(self.reports_per_minute),
             address=listening.grpc_address,
             certificate=certificate,
+            certificate_files=files,
             shares_port=shares_port,
         )
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import ssl
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
@@ -18,13 +17,14 @@ from chainkit.errors import ChainkitError, ConfigurationError
 from chainkit.terminal.machine import Finding, ServiceFiles
 from chainkit_indexer.storage.location import parse_location
 from chainkit_node.originating.clock_check import MOST_SECONDS_APART
-from chainkit_node.serving.certificate import CertificateFiles, server_credentials
+from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.open_files import OTHER_FILES, fit, open_files
-from chainkit_node.settings import StrangerLimits
+from chainkit_node.settings import CertificateFiles, StrangerLimits
+from chainkit_node.watching.own_certificate import RENEW_SECONDS, judge
 
 LEAST_FREE: Final = 0.1
 """Part of a disk; the alarm DiskNearlyFull has the same."""
-LEAST_DAYS: Final = 14.0
+LEAST_DAYS: Final = RENEW_SECONDS / 86_400
 """Until a certificate ends."""
 
 _GIGABYTE: Final = 1e9
@@ -91,39 +91,18 @@ def _look_at_certificate(certificate: Path | None, key: Path | None) -> str:
     if certificate is None or key is None:
         missing = "--tls-certificate" if certificate is None else "--tls-key"
         raise ConfigurationError(missing, "certificate and key together", "one of them")
-    server_credentials(CertificateFiles(certificate, key))
-    shown = _as_a_client_sees_it(certificate, key)
-    ends = ssl.cert_time_to_seconds(str(shown["notAfter"]))
-    days = (ends - now()) / _DAY_SECONDS
-    names = [str(each[1]) for each in shown.get("subjectAltName", ())]
+    files = CertificateFiles(certificate, key)
+    server_credentials(files)
+    judged = judge(files, None)
+    if judged.fault is not None:
+        raise ConfigurationError(
+            "certificate", "one that is valid now", judged.fault, str(certificate)
+        )
+    days = (judged.ends_at - now()) / _DAY_SECONDS
     if days < LEAST_DAYS:
         expected = f"{LEAST_DAYS:g} days until it ends"
         raise ConfigurationError("certificate", expected, f"{days:.1f}", str(certificate))
-    return f"{days:.0f} days until it ends; of {', '.join(names) or 'no name'}"
-
-
-def _as_a_client_sees_it(certificate: Path, key: Path) -> dict[str, Any]:
-    """Return the certificate's fields, by a handshake in memory that judges its dates alone."""
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(certificate, key, password="")
-    client = ssl.create_default_context(cafile=certificate)
-    client.check_hostname = False
-    # The file itself is trusted, whoever signed it.
-    client.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-    serving = server.wrap_bio(there, back, server_side=True)
-    asking = client.wrap_bio(back, there)
-    try:
-        for side in (asking, serving, asking):
-            try:
-                side.do_handshake()
-            except ssl.SSLWantReadError:
-                continue
-    except ssl.SSLCertVerificationError as error:
-        raise ConfigurationError(
-            "certificate", "one that is valid now", error.verify_message, str(certificate)
-        ) from error
-    return asking.getpeercert() or {}
+    return f"{days:.0f} days until it ends; of {', '.join(judged.names) or 'no name'}"
 
 
 def _look_at_endpoint(url: str, given: ServiceFiles, ages: dict[str, float]) -> str:

@@ -10,6 +10,7 @@ import click
 from chainkit.chain import Endpoint, HeadWatcher
 from chainkit.contracts.deployment import record_subject
 from chainkit.contracts.followed import read_followed_deployment
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
@@ -42,6 +43,7 @@ from chainkit_node.service import NodeService, run_node
 @watch_option
 @record_options
 @wallet_option
+@peer_ca_option
 @run_options
 def run_command(
     follower: FollowerOptions,

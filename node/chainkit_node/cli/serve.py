@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from chainkit.errors import ConfigurationError
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.terminal.command import CompleteCommand
@@ -44,6 +45,7 @@ from chainkit_node.serving.reader_health import ReaderHealth
     "gives every connection to one of them.",
 )
 @limit_options
+@peer_ca_option
 @monitor_option
 @log_format_option
 def serve_command(

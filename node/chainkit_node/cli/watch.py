@@ -21,6 +21,7 @@ from chainkit.contracts.followed import FollowedDeployment, read_followed_deploy
 from chainkit.contracts.registry import Registry
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import ConfigurationError, RetryableChainError
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, file_option, json_option, rpc_option
@@ -89,6 +90,7 @@ class _Chain:
     metavar="SECONDS",
     help="How long a node has for all its answers.",
 )
+@peer_ca_option
 @click.option("--once", is_flag=True, help="Look once, for a script.")
 @json_option
 def watch_command(

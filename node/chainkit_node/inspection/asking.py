@@ -18,8 +18,9 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health_pb2
 
 from chainkit.errors import ConfigurationError, MalformedData
-from chainkit.nodes.channel import connect
+from chainkit.nodes.channel import connect, why_unreached
 from chainkit.nodes.highest import find_highest
+from chainkit.nodes.outcomes import is_lost
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.methods import (
@@ -127,7 +128,10 @@ class NetworkAsker:
             if look.seconds is not None:
                 look.error = f"not all answers within {self._patience_seconds:g} s"
         except grpc.aio.AioRpcError as error:
-            look.error = f"{error.code().name}: {error.details()}"
+            words = str(error.details())
+            if is_lost(error):
+                words = await why_unreached(node.http_address, words)
+            look.error = f"{error.code().name}: {words}"
         except (ConfigurationError, MalformedData) as error:
             look.error = str(error)
         return NodeAnswer(

@@ -30,9 +30,11 @@ class Reason(StrEnum):
     DISABLED = "disabled"
     ACCUSED = "accused"
     OWN_LOG_FORKED = "own_log_forked"
+    TWIN_FOUND = "twin_found"
     CLOCK_WRONG = "clock_wrong"
     STORAGE_SHORT = "storage_short"
     OWN_LOG_WAITS = "own_log_waits"
+    CERTIFICATE_WRONG = "certificate_wrong"
     OVERLOADED = "overloaded"
     NOT_READY = "not_ready"
     PEER_UNREACHABLE = "peer_unreachable"
@@ -86,6 +88,10 @@ def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
         text = f"{counted(most, 'proof')} against this node at {', '.join(accusers[:_MOST_NAMED])}"
         more = len(accusers) - _MOST_NAMED
         yield Attention(Reason.ACCUSED, f"{text} and {more} more" if more > 0 else text)
+    if live.twin is not None:
+        yield Attention(Reason.TWIN_FOUND, live.twin)
+    if live.certificate_wrong is not None:
+        yield Attention(Reason.CERTIFICATE_WRONG, f"certificate: {live.certificate_wrong}")
     if live.clock_wrong is not None:
         yield Attention(Reason.CLOCK_WRONG, f"nothing is originated: {live.clock_wrong}")
     if live.storage_short is not None:

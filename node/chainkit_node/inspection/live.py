@@ -31,11 +31,13 @@ from chainkit_node.live.hub import Hub
 from chainkit_node.loop_lag import LoopLag
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.storage_space import StorageSpace
+from chainkit_node.originating.twin import TwinCheck
 from chainkit_node.replicating.own_log import OwnLog
 from chainkit_node.replicating.plan import Subscription
 from chainkit_node.replicating.repairer import LastComparison, Repair, Repairer
 from chainkit_node.replicating.replicator import Replicator, StreamState
 from chainkit_node.watching.about_self import ReportsAboutSelf
+from chainkit_node.watching.own_certificate import OwnCertificate
 
 WAIT_SECONDS: Final = 1.0
 """How long a look waits for the loop."""
@@ -88,6 +90,16 @@ class RecentRepairs:
 
 
 @dataclass(frozen=True, slots=True)
+class Checks:
+    """A node's doubts about itself."""
+
+    clock: ClockCheck
+    twin: TwinCheck
+    certificate: OwnCertificate
+    space: StorageSpace
+
+
+@dataclass(frozen=True, slots=True)
 class LiveView:
     """Looks at a running node; ``look`` is for any thread but the loop's."""
 
@@ -96,8 +108,7 @@ class LiveView:
     repairer: Repairer
     own_log: OwnLog
     about_self: ReportsAboutSelf
-    clock_check: ClockCheck
-    space: StorageSpace
+    own: Checks
     lag: LoopLag
     hub: Hub
     node_streams: Callable[[], int]
@@ -155,15 +166,17 @@ class LiveView:
             waits = None
         except NotReady as error:
             waits = shown(str(error))
-        wrong, node_streams = self.clock_check.wrong(), self.node_streams()
+        node_streams = self.node_streams()
         return LiveStatus(
             uptime_seconds=now - self.started_at,
             is_ready=not failing,
             failing_checks=failing,
             blocks_to_go=self.health.observation.blocks_to_go,
             own_log_waits=waits,
-            clock_wrong=None if wrong is None else shown(wrong),
-            storage_short=self.space.short(),
+            clock_wrong=_words(self.own.clock.wrong()),
+            storage_short=self.own.space.short(),
+            twin=_words(self.own.twin.wrong()),
+            certificate_wrong=_words(self.own.certificate.wrong()),
             late_seconds=self.lag.seconds(),
             reader_streams=max(len(self.hub) - node_streams, 0),
             node_streams=node_streams,
@@ -175,6 +188,10 @@ class LiveView:
     def _hosts(self) -> tuple[HostStatus, ...]:
         hosted = sorted(self.about_self.hosted().items())[:MOST_ROWS]
         return tuple(HostStatus(each, len(found.proofs), found.claimed) for each, found in hosted)
+
+
+def _words(found: str | None) -> str | None:
+    return None if found is None else shown(found)
 
 
 def _stream(state: StreamState | None, now: float) -> StreamStatus | None:

@@ -254,6 +254,11 @@ class LiveStatus:
     """Why the clock lets nothing be originated; None for a clock that nobody contradicts."""
     storage_short: str | None
     """Why too little free space lets nothing be published; None where there is enough."""
+    twin: str | None
+    """The sign that another process has this node's key; None where there is none."""
+    certificate_wrong: str | None
+    """Why others refuse this node's certificate, or soon will; None for one that is well, or no
+    TLS."""
     late_seconds: float
     """How late the event loop is."""
     reader_streams: int

@@ -38,10 +38,19 @@ _PAGE_BYTES: Final = 1 << 20
 class TopicHeads:
     """Signs heads of topics; for several threads."""
 
-    def __init__(self, node_id: Callable[[], int], key: SigningKey) -> None:
-        """Take a function of this node's id, which may raise NotReady, and the node's key."""
+    def __init__(
+        self,
+        node_id: Callable[[], int],
+        key: SigningKey,
+        signs: Callable[[bytes], None] = lambda topic: None,
+    ) -> None:
+        """Take a function of this node's id, which may raise NotReady, and the node's key.
+
+        ``signs`` gets each topic before its head is signed.
+        """
         self._node_id = node_id
         self._key = key
+        self._signs = signs
         self._chains: OrderedDict[bytes, Chain] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -65,6 +74,7 @@ class TopicHeads:
 
     def signed(self, head: TopicHead) -> bytes:
         """Return the SignedTopicHead."""
+        self._signs(head.topic)
         return sign_topic_head(head, self._key)
 
 

@@ -11,6 +11,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from chainkit.errors import ChainkitError, MalformedData
+from chainkit.nodes.channel import why_unreached
 from chainkit.nodes.outcomes import cursor_in, is_lost, status_details
 from chainkit.protocol.envelope_queries import envelopes_behind
 from chainkit.protocol.methods import QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
@@ -92,7 +93,9 @@ class PeerClient:
                 # A refusal is an answer.
                 with suppress(PeerRefused, MalformedData):
                     await query(self, originator_id, after_id, 1, _ANSWER_SECONDS)
-            return await self._answered(reading)
+            return await reading
+        except grpc.aio.AioRpcError as error:
+            raise await self._sorted_out(error) from error
         finally:
             reading.cancel()
 
@@ -110,19 +113,16 @@ class PeerClient:
         try:
             # Not wait_for, which may lose a cancellation before Python 3.12.
             async with asyncio.timeout(seconds):
-                return await self._answered(answer)
+                return await answer
         except TimeoutError as error:
             raise PeerSilent(self._subject, f"an answer within {seconds:g} s", "none") from error
-
-    async def _answered(self, answer: Any) -> Any:
-        try:
-            return await answer
         except grpc.aio.AioRpcError as error:
-            raise self._sorted_out(error) from error
+            raise await self._sorted_out(error) from error
 
-    def _sorted_out(self, error: grpc.aio.AioRpcError) -> ChainkitError:
+    async def _sorted_out(self, error: grpc.aio.AioRpcError) -> ChainkitError:
         words = error.details() or error.code().name
         if is_lost(error):
+            words = await why_unreached(self._connection.node.http_address, words)
             return PeerSilent(self._subject, "an answer", words)
         refusal = PeerRefused(self._subject, "envelopes", f"{error.code().name}: {words}")
         refusal.cursor = cursor_in(status_details(error))

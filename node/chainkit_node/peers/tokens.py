@@ -17,15 +17,20 @@ class PeerTokens:
     """One token for each peer, renewed in time; used on the event loop's thread."""
 
     def __init__(
-        self, own_id: Callable[[], int | None], key: SigningKey, now: Callable[[], float]
+        self,
+        own_id: Callable[[], int | None],
+        key: SigningKey,
+        now: Callable[[], float],
+        wrote: Callable[[int, str], None] = lambda peer_id, token: None,
     ) -> None:
         """Take a function of this node's id while it is enabled, its key, and the time of day.
 
-        The time is in seconds since 1970.
+        The time is in seconds since 1970; ``wrote`` gets each token before it is used.
         """
         self._own_id = own_id
         self._key = key
         self._now = now
+        self._wrote = wrote
         self._tokens: dict[int, tuple[int, int, str]] = {}
 
     def token(self, peer_id: int) -> str:
@@ -40,6 +45,7 @@ class PeerTokens:
         # A clock that was set back would leave a token from the future.
         if signer != own_id or not 0 <= now - issued_at < RENEW_SECONDS:
             token = write_token(self._key, own_id, peer_id, now, now + MOST_AGE_SECONDS)
+            self._wrote(peer_id, token)
             self._tokens[peer_id] = own_id, now, token
         return token
 

@@ -115,6 +115,9 @@ class Takes(Protocol):
         """Return the highest sequence id that is held of an originator, 0 before the first."""
 
 
+Found = Callable[[Sequence[ReceivedEnvelope], Sequence[ReceivedEnvelope]], None]
+"""Takes envelopes that were not held, and second envelopes under ids."""
+
 Publish = Callable[[Sequence[StoredEnvelope], Sequence[StoredEnvelope]], None]
 """Takes envelopes stored behind all others, in order, and envelopes stored where a gap was."""
 
@@ -130,10 +133,12 @@ class Intake:
         publish: Publish,
         stored: Callable[[Sequence[ReceivedEnvelope]], None],
         ungiven: UngivenIds,
+        found: Found = lambda stored, disputed: None,
     ) -> None:
         """Take the database, opened to write, and a clock that counts from 1970.
 
-        ``stored`` gets each batch after its commit, on the same thread; ``ungiven`` before it.
+        ``stored`` gets each batch after its commit, on the same thread; ``ungiven`` before it, and
+        ``found`` what else the batch shows.
         """
         self._store = store
         self._reports = reports
@@ -141,6 +146,7 @@ class Intake:
         self._publish = publish
         self._stored = stored
         self._ungiven = ungiven
+        self._found = found
         self._turns: defaultdict[int, Lock] = defaultdict(Lock)
         self._helper = ThreadPoolExecutor(1, "intake")
 
@@ -200,6 +206,7 @@ class Intake:
         with self._store.writing() as connection:
             held = StoredLog(connection, originator_id)
             judged = judge_batch(received, held, now_ns, is_direct)
+            self._found([*judged.new, *judged.late], [each.other for each in judged.disputes])
             new, late = store_judged(self._store, connection, judged, now_ns)
             ahead = self._ungiven.take(connection, [*judged.new, *judged.late])
         for offence in (*judged.offences, *ahead):

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Coroutine, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
 from chainkit.errors import ChainkitError, StoreError
 from chainkit.service.log_lines import LogEvent, log_event
@@ -36,6 +36,10 @@ _MOST_NAMED: Final = 5
 """Nodes that a refusal names."""
 
 
+async def _nothing_asked() -> None:
+    """Ask nobody, as in a simulated network."""
+
+
 class OwnLog:
     """``check``, ``waits``, ``is_known`` are for any thread; the rest for the event loop's."""
 
@@ -45,12 +49,20 @@ class OwnLog:
         connect: Callable[[Node], Peer],
         intake: Takes,
         record: SequenceRecord | None,
+        ask_own_url: Callable[[], Coroutine[Any, Any, None]] = _nothing_asked,
+        begins: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the registry's nodes, and a function that connects to a node."""
+        """Take the registry's nodes, and a function that connects to a node.
+
+        ``ask_own_url`` looks for another process with this node's key, before this one originates;
+        ``begins`` is called when it does.
+        """
         self._listing = listing
         self._connect = connect
         self._intake = intake
         self._record = record
+        self._ask_own_url = ask_own_url
+        self._begins = begins
         self._is_known = False
         self._refusal: ChainkitError | None = None
         """Why the record lets this node give no sequence id."""
@@ -104,7 +116,10 @@ class OwnLog:
             if node.node_id not in self._answered
         ]
         self._awaited = tuple(each.node_id for each in enabled if each in asked)
-        await asyncio.gather(*(self._ask(node, own) for node in asked))
+        waits = [self._ask(node, own) for node in asked]
+        if not self._is_known:
+            waits.append(self._ask_own_url())
+        await asyncio.gather(*waits)
         if not self._is_known and self._may_go_on(own.node_id, enabled):
             await self._go_on(own.node_id)
 
@@ -121,6 +136,7 @@ class OwnLog:
             # These nodes may get the lacking envelopes from nodes that are away now.
             self._answered.clear()
             return
+        self._begins()
         self._is_known, self._refusal = True, None
         text = f"node {own_id} originates after sequence id {last}"
         log_event(LogEvent("own_log_known", text, {"last_id": last}))

@@ -52,6 +52,8 @@ class Peers:
     """Returns the time of day: seconds since 1970."""
     refused: Callable[[TokenFault], None]
     """Gets the fault of each refused token."""
+    own: Callable[[str, int], None] = lambda text, issued_at: None
+    """Gets each valid token of this node itself, with the seconds since 1970 when it was issued."""
 
 
 class Callers:
@@ -103,6 +105,8 @@ class Callers:
         token.check_issued(listing.own_id, self._peers.now())
         token.check_registered(listing.nodes)
         self._remember(text, token)
+        if token.subject == listing.own_id:
+            self._peers.own(text, token.issued_at)
         return Caller(
             self._nodes,
             str(token.subject),

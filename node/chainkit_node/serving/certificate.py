@@ -10,22 +10,14 @@ import logging
 import ssl
 import threading
 from dataclasses import dataclass
-from pathlib import Path
 
 import grpc
 
 from chainkit.errors import ConfigurationError
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit_node.settings import CertificateFiles
 
 _Stamp = tuple[tuple[int, int, int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
-    """A chain of certificates, the server's own first, and its key without a password; both PEM."""
-
-    certificate: Path
-    key: Path
 
 
 @dataclass(frozen=True, slots=True)

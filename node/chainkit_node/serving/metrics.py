@@ -68,6 +68,7 @@ class NodeMetrics:
         self._short = self._gauge(
             "storage_short", "1 while publishes are refused, because too little space is free."
         )
+        self._twin = self._gauge("twin_found", "1 where another process has this node's key.")
         self._accusations = self._gauge(
             "reports_about_self_at_peers",
             "Proofs about this node itself that other nodes stored within a day.",
@@ -177,6 +178,15 @@ class NodeMetrics:
 
         self._free.set_function(free)
         self._short.set_function(lambda: float(space.short() is not None))
+
+    def knows_twin(self, wrong: Callable[[], str | None]) -> None:
+        """Take how to ask for the sign of another process with this node's key, at each scrape."""
+        self._twin.set_function(lambda: float(wrong() is not None))
+
+    def knows_certificate(self, seconds_left: Callable[[], float]) -> None:
+        """Take for how long others take this node's certificate; a node without TLS has none."""
+        text = "Seconds for which others take the node's own certificate; 0 where they refuse it."
+        self._gauge("certificate_seconds_left", text).set_function(seconds_left)
 
     def knows_accusations(self, new_proofs: Callable[[], int]) -> None:
         """Take how to count what other nodes newly prove about this one, at each scrape."""

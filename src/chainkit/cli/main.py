@@ -61,6 +61,9 @@ COULD_NOT: Final = 2
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
+_GRPC_LINES: Final = "GRPC_VERBOSITY"
+"""The variable by which gRPC's C core chooses what it writes to standard error, past every log."""
+
 _EXTRAS: Final = {
     "index": "indexer",
     "node": "node",
@@ -116,6 +119,8 @@ def chainkit() -> None:
 
 def main() -> NoReturn:
     """Run the command line and end with the exit codes of this module's docstring."""
+    # Each stranger's bad handshake writes a line of the core's own form into the log.
+    os.environ.setdefault(_GRPC_LINES, "NONE")
     try:
         # Not click's own way: it ends an interruption with 1, which here means "the answer is no".
         code = chainkit(standalone_mode=False)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
 import grpc
 
 from chainkit.nodes.outcomes import NodeUnreached
+from chainkit.nodes.trust import certificate_fault, trusted_roots
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.text.node_url import grpc_target
 
@@ -36,13 +38,14 @@ def connect(
     """Return a channel to ``http://host:port`` or ``https://host:port``.
 
     The channel connects again after ``most_reconnect_ms`` at the latest. Certificates are checked
-    with the roots that gRPC trusts. Raises ConfigurationError about ``subject`` for another URL.
+    with the public roots, and those of ``--peer-ca``. Raises ConfigurationError about ``subject``
+    for another URL.
     """
     scheme, target = _resolved(subject, url)
     options = (*_BOUNDS, *_keepalive(), ("grpc.max_reconnect_backoff_ms", most_reconnect_ms))
     if scheme == "http":
         return grpc.aio.insecure_channel(target, options=options)
-    return grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options=options)
+    return grpc.aio.secure_channel(target, _credentials(trusted_roots()), options=options)
 
 
 def connect_blocking(subject: str, url: str) -> grpc.Channel:
@@ -50,7 +53,13 @@ def connect_blocking(subject: str, url: str) -> grpc.Channel:
     scheme, target = _resolved(subject, url)
     if scheme == "http":
         return grpc.insecure_channel(target, options=_BOUNDS)
-    return grpc.secure_channel(target, grpc.ssl_channel_credentials(), options=_BOUNDS)
+    return grpc.secure_channel(target, _credentials(trusted_roots()), options=_BOUNDS)
+
+
+@lru_cache(maxsize=1)
+def _credentials(roots: bytes | None) -> grpc.ChannelCredentials:
+    # One for all channels: each new one would read hundreds of certificates again.
+    return grpc.ssl_channel_credentials(roots)
 
 
 def _resolved(subject: str, url: str) -> tuple[str, str]:
@@ -73,14 +82,23 @@ def _keepalive() -> tuple[tuple[str, int], ...]:
     )
 
 
-async def wait_until_connected(subject: str, channel: grpc.aio.Channel) -> None:
+async def why_unreached(url: str, words: str) -> str:
+    """Return why there is no connection to a URL: a refused certificate, or gRPC's own words."""
+    if not url.lower().startswith("https:"):
+        return words
+    return await asyncio.to_thread(certificate_fault, url) or words
+
+
+async def wait_until_connected(subject: str, url: str, channel: grpc.aio.Channel) -> None:
     """Wait for a channel's connection. Raises NodeUnreached after CONNECT_SECONDS or a failure."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             while (state := channel.get_state(try_to_connect=True)) is not _READY:
                 if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                    raise NodeUnreached(subject, "a connection", "none")
+                    break
                 await channel.wait_for_state_change(state)
     except TimeoutError as error:
         expected = f"a connection within {CONNECT_SECONDS:g} s"
         raise NodeUnreached(subject, expected, "none") from error
+    if state is not _READY:
+        raise NodeUnreached(subject, "a connection", await why_unreached(url, "none"))

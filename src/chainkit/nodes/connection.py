@@ -185,7 +185,7 @@ class NodeConnection:
 
         Raises NodeUnreached.
         """
-        await wait_until_connected(f"node {self.node_id}", self._channel)
+        await wait_until_connected(f"node {self.node_id}", self.entry.url, self._channel)
 
     async def _asked(self, call: Awaitable[bytes], count: int | None = None) -> Sequence[bytes]:
         subject = f"node {self.node_id}"

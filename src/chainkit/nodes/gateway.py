@@ -57,7 +57,7 @@ class Gateway:
 
     async def connect(self) -> None:
         """Connect before a call: after a failure nothing was sent. Raises NodeUnreached."""
-        await wait_until_connected(f"gateway {self.url}", self._channel)
+        await wait_until_connected(f"gateway {self.url}", self.url, self._channel)
 
     async def close(self) -> None:
         """End the connection."""

@@ -28,9 +28,16 @@ SECONDS = 30.0
 class Api:
     """A connection; answers come as envelopes' bytes."""
 
-    def __init__(self, url: str, is_own_connection: bool = False) -> None:
+    def __init__(
+        self, url: str, is_own_connection: bool = False, roots: bytes | None = None
+    ) -> None:
         options = [("grpc.use_local_subchannel_pool", int(is_own_connection))]
-        self.channel = grpc.insecure_channel(url.removeprefix("http://"), options)
+        target = url.partition("://")[2]
+        if url.startswith("https:"):
+            credentials = grpc.ssl_channel_credentials(roots)
+            self.channel = grpc.secure_channel(target, credentials, options)
+        else:
+            self.channel = grpc.insecure_channel(target, options)
 
     def close(self) -> None:
         self.channel.close()

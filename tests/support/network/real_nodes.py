@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ PASSWORD = "nodes"
 FIRST_ACCOUNT = 20
 """The nodes' keys are those of development accounts that nothing else uses."""
 CHANCE = random.Random(54)
+_TWINS = count()
 
 
 def becomes(is_so: Callable[[], bool], seconds: float = SECONDS) -> bool:
@@ -66,6 +69,8 @@ class RealNode:
     database: str
     options: tuple[str, ...] = ()
     has_record: bool = True
+    roots: bytes | None = None
+    """The authority of its certificate, PEM; None for plain text."""
     service: Background | None = None
     api: Api = field(init=False)
     monitor: str = field(init=False)
@@ -100,7 +105,8 @@ class RealNode:
         self.monitor = f"http://{monitor['address']}"
         port = wait_for_entry(self.service, lambda each: each.get("event") == "node_listening")
         self.gate.target = int(port["port"])
-        self.api = Api(f"http://127.0.0.1:{port['port']}", is_own_connection=True)
+        host = "http://127.0.0.1" if self.roots is None else "https://localhost"
+        self.api = Api(f"{host}:{port['port']}", is_own_connection=True, roots=self.roots)
 
     def originates(self) -> None:
         """Wait until it knows its own log."""
@@ -165,6 +171,23 @@ class RealNode:
         """Return its reasons for a person to look at it, by its status."""
         return {each["reason"] for each in json.loads(self._monitored("/status.json"))["attention"]}
 
+    def stream_error(self, peer: RealNode) -> str:
+        """Return why its stream of another node is not open, by its status."""
+        peers = json.loads(self._monitored("/status.json"))["peers"]
+        [live] = [each["live"] for each in peers if each["node_id"] == peer.node_id]
+        return str(live and live["stream"] and live["stream"]["error"])
+
+    def metric(self, name: str) -> float:
+        """Return one of its numbers."""
+        lines = self._monitored("/metrics").decode().splitlines()
+        [value] = [each.split()[1] for each in lines if each.startswith(f"chainkit_node_{name} ")]
+        return float(value)
+
+    def failing_checks(self) -> set[str]:
+        """Return what makes it not ready, by its status."""
+        live = json.loads(self._monitored("/status.json"))["live"]
+        return set(live["failing_checks"]) if live else set()
+
     def hosts(self) -> list[dict[str, int]]:
         """Return who hosts reports about it, by its status."""
         live = json.loads(self._monitored("/status.json"))["live"]
@@ -186,8 +209,13 @@ class RealNetwork:
     stack: ExitStack
     nodes: list[RealNode] = field(default_factory=list)
 
-    def add(self, database: str | None = None, *options: str) -> RealNode:
-        """Register a node with a new key, and start its process; by default on SQLite."""
+    def add(
+        self, database: str | None = None, *options: str, roots: bytes | None = None
+    ) -> RealNode:
+        """Register a node with a new key, and start its process; by default on SQLite.
+
+        ``roots`` are those of its certificate for localhost, which the options name.
+        """
         number = len(self.nodes)
         folder = self.folder / str(number)
         folder.mkdir()
@@ -195,13 +223,28 @@ class RealNetwork:
         write_keystore(folder / "node.keystore", PASSWORD, account)
         key = SigningKey(bytes(development_account(account).key))
         gate = self.proxy.gate()
-        node_id = self.register(key, gate.url)
-        url = database or str(folder / "node.db")
-        node = RealNode(self.settings, folder, node_id, key, gate, url, options)
+        url = (
+            gate.url if roots is None else gate.url.replace("http://127.0.0.1", "https://localhost")
+        )
+        place = database or str(folder / "node.db")
+        node_id = self.register(key, url)
+        node = RealNode(self.settings, folder, node_id, key, gate, place, options, roots=roots)
         self.nodes.append(node)
         self.stack.callback(node.kill)
         node.begin()
         return node
+
+    def twin(self, node: RealNode) -> RealNode:
+        """Start a second process with a node's key, on a database of its own, at no URL."""
+        folder = self.folder / f"twin-{next(_TWINS)}"
+        folder.mkdir()
+        shutil.copy(node.folder / "node.keystore", folder)
+        twin = replace(
+            node, folder=folder, gate=self.proxy.gate(), database=str(folder / "node.db")
+        )
+        self.stack.callback(twin.kill)
+        twin.begin()
+        return twin
 
     def register(self, key: SigningKey, url: str) -> int:
         """Have the registry list a node; return its id."""

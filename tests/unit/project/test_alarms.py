@@ -93,6 +93,7 @@ def node_numbers() -> bytes:
     taken = Taken(1, 0, 0, 0, 1)
     metrics.replicated(200, taken)
     metrics.repaired(Repair(200, 200, taken))
+    metrics.knows_certificate(lambda: 1.0)
     return metrics.text()
 
 

@@ -16,6 +16,7 @@ from chainkit.council.gathering.folder import ReportFolder
 from chainkit.council.gathering.page import gather_page
 from chainkit.errors import ConfigurationError
 from chainkit.extras import how_to_install
+from chainkit.nodes.trust import peer_ca_option
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_chain
 from chainkit.terminal.facts import echo_fact, echo_wrapped
@@ -61,6 +62,7 @@ _HEADINGS: Final = ("node", "status", "reports", "new", "wrong key", "malformed"
     metavar="S",
     help="The longest time that one node may take.",
 )
+@peer_ca_option
 @json_option
 def gather(
     directory: Path,

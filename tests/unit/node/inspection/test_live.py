@@ -15,7 +15,7 @@ from chainkit.service.refusals import NotReady
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_node.inspection import live as live_module
-from chainkit_node.inspection.live import LiveParts, LiveView, LoopSilent, RecentRepairs
+from chainkit_node.inspection.live import Checks, LiveParts, LiveView, LoopSilent, RecentRepairs
 from chainkit_node.inspection.snapshot import (
     MOST_REPAIRS,
     ComparisonStatus,
@@ -81,8 +81,12 @@ def view(
         cast(Any, repairer),
         cast(Any, SimpleNamespace(check=check)),
         cast(Any, SimpleNamespace(hosted=lambda: {300: Hosted({b"one", b"two"}, 4)})),
-        cast(Any, SimpleNamespace(wrong=lambda: "clock: wrong")),
-        cast(Any, SimpleNamespace(short=lambda: "publish: no space")),
+        Checks(
+            wrong("clock: wrong"),
+            wrong("a twin\x1b"),
+            wrong(None),
+            cast(Any, SimpleNamespace(short=lambda: "publish: no space")),
+        ),
         cast(Any, SimpleNamespace(seconds=lambda: 0.5)),
         cast(Any, range(5)),
         lambda: 2,
@@ -92,6 +96,17 @@ def view(
         NOW - 300.0,
     )
     return made, threads
+
+
+def wrong(words: str | None) -> Any:
+    return SimpleNamespace(wrong=lambda: words)
+
+
+def test_look__at_the_nodes_doubts_about_itself__shows_the_words_of_each() -> None:
+    status = looked().status
+
+    assert (status.clock_wrong, status.twin) == ("clock: wrong", "a twin\\x1b")
+    assert status.certificate_wrong is None
 
 
 def looked(check: Callable[[], None] = waits) -> LiveParts:

@@ -89,7 +89,7 @@ def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
         more = len(accusers) - _MOST_NAMED
         yield Attention(Reason.ACCUSED, f"{text} and {more} more" if more > 0 else text)
     if live.twin is not None:
-        yield Attention(Reason.TWIN_FOUND, live.twin)
+        yield Attention(Reason.TWIN_FOUND, f"a twin: {live.twin}")
     if live.certificate_wrong is not None:
         yield Attention(Reason.CERTIFICATE_WRONG, f"certificate: {live.certificate_wrong}")
     if live.clock_wrong is not None:

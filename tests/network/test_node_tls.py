@@ -7,12 +7,15 @@ import logging
 import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
+from socket import AF_INET
 from typing import Any
 
 import grpc
 import pytest
 
 from chainkit.errors import ConfigurationError
+from chainkit.nodes.connection import NodeConnection, NodeEntry
+from chainkit.nodes.outcomes import NodeUnreached
 from chainkit.service.grpc_server import GrpcServer, Methods
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.settings import CertificateFiles
@@ -101,6 +104,43 @@ def test_certificate__replacement_that_cannot_be_used__keeps_the_one_before_and_
             assert await connect(second[0])
 
     serving(files, story)
+
+
+def test_connection__refused_at_one_address_and_nobody_at_the_other__names_the_certificate(
+    files: CertificateFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(files, make_pair())
+
+    async def run() -> None:
+        server = GrpcServer(Methods({}), {})
+        port = await server.start("127.0.0.1:0", server_credentials(files))
+        # gRPC resolves names by itself, and this machine may have one address of localhost alone.
+        addresses = [(AF_INET, 0, 0, "", (each, port)) for each in ("127.0.0.1", "127.0.0.2")]
+        monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: addresses)
+        connection = NodeConnection(100, NodeEntry(f"https://localhost:{port}", b""))
+        try:
+            with pytest.raises(NodeUnreached, match=r"certificate at 127\.0\.0\.1: self.signed"):
+                await connection.connect()
+        finally:
+            await connection.close()
+            await server.stop(0)
+
+    asyncio.run(run())
+
+
+def test_connection__tls_to_a_server_without__says_so() -> None:
+    async def run() -> None:
+        server = GrpcServer(Methods({}), {})
+        port = await server.start("127.0.0.1:0", None)
+        connection = NodeConnection(100, NodeEntry(f"https://127.0.0.1:{port}", b""))
+        try:
+            with pytest.raises(NodeUnreached, match=r"TLS at 127\.0\.0\.1: "):
+                await connection.connect()
+        finally:
+            await connection.close()
+            await server.stop(0)
+
+    asyncio.run(run())
 
 
 def test_certificate__unusable_at_the_start__is_told_before_anybody_connects(

@@ -10,7 +10,7 @@ import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from requests.utils import DEFAULT_CA_BUNDLE_PATH
@@ -59,9 +59,9 @@ def certificate_fault(url: str) -> str | None:
     except OSError:
         return None
     faults = []
-    for *_, place in found[:_MOST_ADDRESSES]:
+    for family, *_, place in found[:_MOST_ADDRESSES]:
         try:
-            _shake_hands(str(place[0]), int(port), host)
+            _shake_hands(family, place, host)
         except ssl.SSLCertVerificationError as error:
             faults.append(f"certificate at {place[0]}: {error.verify_message.rstrip('.')}")
         except ssl.SSLError as error:
@@ -73,7 +73,7 @@ def certificate_fault(url: str) -> str | None:
     return faults[0] if faults else None
 
 
-def _shake_hands(address: str, port: int, host: str) -> None:
+def _shake_hands(family: int, place: tuple[Any, ...], host: str) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_alpn_protocols(["h2"])
     roots = trusted_roots()
@@ -81,11 +81,10 @@ def _shake_hands(address: str, port: int, host: str) -> None:
         context.load_verify_locations(cafile=DEFAULT_CA_BUNDLE_PATH)
     else:
         context.load_verify_locations(cadata=roots.decode("ascii", "ignore"))
-    with (
-        socket.create_connection((address, port), timeout=_SECONDS) as connection,
-        context.wrap_socket(connection, server_hostname=host),
-    ):
-        pass
+    with socket.socket(family, socket.SOCK_STREAM) as connection:
+        connection.settimeout(_SECONDS)
+        connection.connect(place)
+        context.wrap_socket(connection, server_hostname=host).close()
 
 
 def _set_peer_ca(
@@ -102,7 +101,7 @@ def _read(path: Path) -> bytes:
         content = path.read_bytes()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.load_verify_locations(cadata=content.decode("ascii", "ignore"))
-    except ssl.SSLError as error:
+    except (ssl.SSLError, ValueError) as error:
         raise ConfigurationError("--peer-ca", expected, "another content", str(path)) from error
     except OSError as error:
         got = error.strerror or error

@@ -51,7 +51,7 @@ class NetworkTasks:
         """Build the tasks; ``watch_seconds`` between two rounds of the watchdog, 0 for none."""
         store, metrics = opened.store, opened.metrics
         listing, chance = opened.newest.listing, random.SystemRandom()
-        tokens = PeerTokens(opened.newest.enabled_id, key, time.time, twin.wrote)
+        tokens = PeerTokens(opened.newest.enabled_id, key, time.time)
 
         def connect(node: Node) -> PeerClient:
             listing().check_url(node)
@@ -60,6 +60,11 @@ class NetworkTasks:
         def connect_as_stranger(node: Node) -> PeerClient:
             listing().check_url(node)
             return PeerClient(PeerConnection(node, None))
+
+        def connect_to_itself(node: Node) -> PeerClient:
+            # A new token each time: the process there may have started after the last one.
+            own = PeerTokens(opened.newest.enabled_id, key, time.time, twin.wrote)
+            return PeerClient(PeerConnection(node, own))
 
         def publish(new: Sequence[StoredEnvelope], late: Sequence[StoredEnvelope]) -> None:
             if new:
@@ -90,7 +95,7 @@ class NetworkTasks:
             self.ungiven,
             twin.took,
         )
-        self._own_url = OwnUrl(listing, connect, twin)
+        self._own_url = OwnUrl(listing, connect_to_itself, twin)
         self.own_log = OwnLog(
             listing, connect, self._intake, record, self._own_url.ask, twin.begins
         )

@@ -32,8 +32,8 @@ from chainkit_indexer.monitoring.health import Check
 SHOWN_SECONDS: Final = 120.0
 """How long a token of a twin is shown: the twin asks several times meanwhile."""
 
-_MOST_TOKENS: Final = 8
-"""Own tokens that are remembered: one is used for half an hour, and refused after one."""
+_MOST_TOKENS: Final = 1_000
+"""Own tokens that are remembered: some five hours of them, and each is refused after one."""
 _MOST_QUESTIONS: Final = 8
 
 
@@ -128,11 +128,10 @@ class TwinCheck:
         if not is_own:
             self._find("another process with its key at its URL in the registry")
 
-    def wrote(self, peer_id: int, token: str) -> None:
-        """Record a token of this process, before it is used."""
-        if peer_id == self._own_id():
-            with self._lock:
-                self._tokens.append(token)
+    def wrote(self, token: str) -> None:
+        """Record a token of this process for itself, before it is used."""
+        with self._lock:
+            self._tokens.append(token)
 
     def was_shown(self, token: str, issued_at: int) -> None:
         """Take a valid token of this node for itself, issued in seconds since 1970."""

@@ -21,7 +21,7 @@ class PeerTokens:
         own_id: Callable[[], int | None],
         key: SigningKey,
         now: Callable[[], float],
-        wrote: Callable[[int, str], None] = lambda peer_id, token: None,
+        wrote: Callable[[str], None] = lambda token: None,
     ) -> None:
         """Take a function of this node's id while it is enabled, its key, and the time of day.
 
@@ -45,7 +45,7 @@ class PeerTokens:
         # A clock that was set back would leave a token from the future.
         if signer != own_id or not 0 <= now - issued_at < RENEW_SECONDS:
             token = write_token(self._key, own_id, peer_id, now, now + MOST_AGE_SECONDS)
-            self._wrote(peer_id, token)
+            self._wrote(token)
             self._tokens[peer_id] = own_id, now, token
         return token
 

@@ -35,7 +35,7 @@ class OwnUrl:
         connect: Callable[[Node], Peer],
         twin: TwinCheck,
     ) -> None:
-        """Take the registry's nodes, and a function that connects to a node with a token."""
+        """Take the registry's nodes, and a function that connects with a new token."""
         self._listing = listing
         self._connect = connect
         self._twin = twin

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
@@ -22,6 +23,9 @@ KEEPALIVE_SECONDS: Final = 60.0
 
 An answer is due in a third of that: else the connection is given up, and the next call connects.
 """
+
+_REASON_SECONDS: Final = 2.0
+"""How long a failure's reason is looked for, before the next node is asked."""
 
 _MOST_RECONNECT_MS: Final = 5000
 """Short, so that a client finds a restarted node within seconds."""
@@ -86,7 +90,10 @@ async def why_unreached(url: str, words: str) -> str:
     """Return why there is no connection to a URL: a refused certificate, or gRPC's own words."""
     if not url.lower().startswith("https:"):
         return words
-    return await asyncio.to_thread(certificate_fault, url) or words
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_REASON_SECONDS):
+            return await asyncio.to_thread(certificate_fault, url) or words
+    return words
 
 
 async def wait_until_connected(subject: str, url: str, channel: grpc.aio.Channel) -> None:

@@ -114,7 +114,7 @@ def test_token__of_another_process__is_shown_while_it_goes_on_and_stops_nothing(
 
 
 def test_token__of_this_process_or_from_before_its_start__shows_nothing(clocks: Clocks) -> None:
-    clocks.twin.wrote(OWN_ID, "own")
+    clocks.twin.wrote("own")
     clocks.twin.was_shown("own", 1_020)
     clocks.twin.was_shown("of the process before", 999)
 

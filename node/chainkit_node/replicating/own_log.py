@@ -5,7 +5,8 @@ away. Other nodes have replicated these envelopes: this node takes them back, ve
 other node's. Nothing is originated before another enabled node has answered; disabled nodes are
 asked as well, but not waited for. Where no node answers, the sequence record decides: without a
 record, the node waits. The node also waits while its database lacks envelopes that it has signed by
-the record. Nodes that did not answer are asked again until they have.
+the record. Nodes that did not answer are asked again until they have. Whether another process with
+this node's key answers at its URL is asked at the same time (``OwnUrl``).
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chainkit.contracts.registry.reading import Registry
 from chainkit.council.calls.call import Call
 from chainkit.errors import ConfigurationError
 from chainkit.text.node_url import grpc_target
@@ -33,6 +32,9 @@ def shared_url_cautions(calls: Sequence[Call], state: ContractState) -> tuple[st
     about_nodes = [each for each in calls if each.function in _CHANGES]
     if not about_nodes:
         return ()
+    # Commands without a network load this module, and nothing that could open one.
+    from chainkit.contracts.registry.reading import Registry
+
     nodes = Registry(state.endpoint, about_nodes[0].target).nodes(state.block)
     entries = {f"node {node.node_id}": _Entry(node.http_address, node.is_enabled) for node in nodes}
     for number, call in enumerate(about_nodes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import time
@@ -250,8 +251,8 @@ def test_node__clock_is_ten_minutes_ahead__signs_nothing_until_it_is_set_right(
     os.replace(seconds.with_suffix(".new"), seconds)
 
     assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
-    # A slow answer makes a second or two of the 600.
-    assert raised.value.details().endswith(" s ahead")
+    # A clock is known as well as the way to it is short: a busy machine takes seconds.
+    assert re.search(r"(59\d|60\d) s ahead", raised.value.details())
     until(lambda: bool(four.publish(node)))
     until(lambda: "clock_wrong" not in node.attention() and four.hold_the_same(four.nodes))
     node.kill()

@@ -14,7 +14,7 @@ from localnet.network import Network
 from support import mls, publishes
 from support.command_line import Outcome, run
 from support.network.api import Api
-from support.network.lying_node import lying_node
+from support.network.grpc_proxy import lying_node
 
 GROUP = b"\x5e" * 16
 

@@ -24,7 +24,7 @@ from localnet.commands import Background, Settings, run_json
 from localnet.network import Network, start_service
 from support import mls, publishes
 from support.network.api import Api
-from support.network.lying_node import lying_node
+from support.network.grpc_proxy import lying_node
 
 from .conftest import PASSWORD
 

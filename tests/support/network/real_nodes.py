@@ -210,11 +210,16 @@ class RealNetwork:
     nodes: list[RealNode] = field(default_factory=list)
 
     def add(
-        self, database: str | None = None, *options: str, roots: bytes | None = None
+        self,
+        database: str | None = None,
+        *options: str,
+        roots: bytes | None = None,
+        before: Callable[[str], str] = lambda url: url,
     ) -> RealNode:
         """Register a node with a new key, and start its process; by default on SQLite.
 
-        ``roots`` are those of its certificate for localhost, which the options name.
+        ``roots`` are those of its certificate for localhost, which the options name. ``before``
+        takes its gate's URL, and gives that of a proxy before the gate.
         """
         number = len(self.nodes)
         folder = self.folder / str(number)
@@ -223,9 +228,8 @@ class RealNetwork:
         write_keystore(folder / "node.keystore", PASSWORD, account)
         key = SigningKey(bytes(development_account(account).key))
         gate = self.proxy.gate()
-        url = (
-            gate.url if roots is None else gate.url.replace("http://127.0.0.1", "https://localhost")
-        )
+        of_gate = before(gate.url)
+        url = of_gate if roots is None else of_gate.replace("http://127.0.0.1", "https://localhost")
         place = database or str(folder / "node.db")
         node_id = self.register(key, url)
         node = RealNode(self.settings, folder, node_id, key, gate, place, options, roots=roots)

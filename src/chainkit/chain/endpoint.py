@@ -69,14 +69,16 @@ class Endpoint(RpcClient):
         last_block: int,
         addresses: Sequence[bytes],
         topics: Sequence[bytes] = (),
+        argument: bytes = b"",
     ) -> list[Log]:
         """Return the logs of some contracts in a range, both ends included, in chain order.
 
-        ``topics`` are alternatives for the first topic. Raises InconsistentAnswer for a log
-        outside the range, of another contract, taken back, or given twice, and RangeRefused where
-        the endpoint wants a narrower range.
+        ``topics`` are alternatives for the first topic; ``argument`` is the first indexed argument
+        (32 bytes), empty for any. Raises InconsistentAnswer for a log outside the range, of
+        another contract, taken back, or given twice, and RangeRefused where the endpoint wants a
+        narrower range.
         """
-        wanted = LogFilter(tuple(addresses), tuple(topics))
+        wanted = LogFilter(tuple(addresses), tuple(topics), argument)
         query = wanted.query(fromBlock=hex(first_block), toBlock=hex(last_block))
         answer = self.request("eth_getLogs", query)
         return parse_wanted_logs(self, answer, wanted, first_block, last_block)

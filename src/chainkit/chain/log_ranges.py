@@ -62,7 +62,7 @@ def logs_by_pieces(
         end = min(last, first + width.blocks - 1)
         asked = end - first + 1
         try:
-            logs = endpoint.logs(first, end, wanted.addresses, wanted.topics)
+            logs = endpoint.logs(first, end, wanted.addresses, wanted.topics, wanted.argument)
         except RangeRefused as error:
             width.refused(asked, error.suggested_blocks)
             continue

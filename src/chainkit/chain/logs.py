@@ -21,17 +21,23 @@ class LogFilter:
     """20 bytes each; none means any."""
     topics: tuple[bytes, ...] = ()
     """32 bytes each; none means any."""
+    argument: bytes = b""
+    """32 bytes: the first indexed argument; empty means any."""
 
     def query(self, **blocks: str) -> dict[str, Any]:
         """Return the parameter of eth_getLogs, with the blocks as it takes them."""
-        topics = {"topics": [["0x" + topic.hex() for topic in self.topics]]} if self.topics else {}
+        wanted = [["0x" + topic.hex() for topic in self.topics] or None]
+        if self.argument:
+            wanted.append(["0x" + self.argument.hex()])
+        topics = {"topics": wanted} if self.topics or self.argument else {}
         addresses = {"address": ["0x" + each.hex() for each in self.addresses]}
         return blocks | (addresses if self.addresses else {}) | topics
 
     def takes(self, address: bytes, topics: Sequence[bytes]) -> bool:
         """Tell whether it is for a log of a contract with these topics."""
         is_of_contract = not self.addresses or address in self.addresses
-        return is_of_contract and (not self.topics or (bool(topics) and topics[0] in self.topics))
+        is_event = not self.topics or (bool(topics) and topics[0] in self.topics)
+        return is_of_contract and is_event and self.argument in (b"", *topics[1:2])
 
 
 ANY_LOG: Final = LogFilter(())

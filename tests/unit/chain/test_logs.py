@@ -11,6 +11,7 @@ from support.endpoints.fake_endpoint import NAME, FakeProvider, FakeServer, RpcE
 ADDRESS = b"\x11" * 20
 OTHER_ADDRESS = b"\x22" * 20
 TOPIC = b"\x33" * 32
+ARGUMENT = b"\x55" * 32
 
 
 def log(number: int = 7, index: int = 0, **changes: Any) -> dict[str, Any]:
@@ -75,6 +76,32 @@ def test_read_logs__with_and_without_topics__asks_for_exactly_that() -> None:
             )
         ],
     ]
+
+
+def test_read_logs__with_an_argument__asks_for_exactly_that() -> None:
+    provider = FakeProvider({"eth_getLogs": []})
+
+    provider.endpoint().logs(5, 18, [ADDRESS], (), ARGUMENT)
+    provider.endpoint().logs(5, 18, [ADDRESS], [TOPIC], ARGUMENT)
+
+    topics = [call[0][1][0]["topics"] for call in provider.requests]
+    assert topics == [[None, [hex0x(ARGUMENT)]], [[hex0x(TOPIC)], [hex0x(ARGUMENT)]]]
+
+
+@pytest.mark.parametrize(
+    ("topics", "is_taken"),
+    [
+        ((TOPIC, ARGUMENT), True),
+        ((TOPIC, ARGUMENT, TOPIC), True),
+        ((TOPIC, TOPIC, ARGUMENT), False),
+        ((TOPIC,), False),
+        ((), False),
+    ],
+)
+def test_log_filter__with_an_argument__takes_logs_that_begin_with_it(
+    topics: tuple[bytes, ...], is_taken: bool
+) -> None:
+    assert LogFilter((ADDRESS,), (), ARGUMENT).takes(ADDRESS, topics) is is_taken
 
 
 @pytest.mark.parametrize("number", [0, 4, 9, 2**64])

@@ -27,7 +27,7 @@ from chainkit.identity.identifiers import derive_inbox_id
 from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
 from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
-from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
+from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group
@@ -40,7 +40,7 @@ from chainkit_client.mls.engine import EngineFailed, Installation, Member, MlsEn
 from chainkit_client.network.chain import Chain
 from chainkit_client.network.group_network import GroupNetwork
 from chainkit_client.network.group_sync import GroupSync, Round
-from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of
+from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of, updates_of
 from chainkit_client.network.key_packages import OwnKeyPackages
 from chainkit_client.network.members import MemberProofs
 from chainkit_client.network.payloads import (
@@ -275,6 +275,7 @@ class Messenger:
         """
         await self._session.refresh()
         failure: ChainkitError | None = await self._take_welcomes()
+        await self._session.ask_for_promised()
         await self._key_packages.keep_offering(self.installation)
         rounds = {}
         for group in self.groups():
@@ -341,8 +342,7 @@ class Messenger:
         """Take new welcomes, each for itself; return the failure of one that waits, if one does."""
         if self._welcomes is None:
             self._welcomes = self._session.reader(Topic(self._opened.welcome_topic))
-        found = await self._welcomes.read()
-        self._session.keep(found.breaches)
+        found = await self._session.read(self._welcomes)
         # A node that signs two welcomes under one id must not hide the true one by the other.
         for envelope in (*(each.envelope for each in found.applied), *found.second):
             data = received_welcome(envelope.client.client_envelope)
@@ -390,9 +390,8 @@ class Messenger:
         steps.append((AddAssociation(signer.identifier), (wallet, signer)))
         now_ns = time.time_ns()
         update = written_update(inbox_id, now_ns, steps)
-        topic = TopicKind.IDENTITY_UPDATE.topic(inbox_id)
-        before = [] if is_new else await self._session.read_topic(topic)
-        last = max((each.place for each in before), default=None)
+        before = {} if is_new else await updates_of(self._session, inbox_id)
+        last = max(before, default=None)
         payload = identity_payload(inbox_id, update, last)
         await self._session.publisher.publish(payload, now_ns)
 

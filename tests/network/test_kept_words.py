@@ -265,7 +265,9 @@ def test_client__home_is_restored_from_a_copy__loses_no_word_and_says_so(
         # The first home is the copy that cannot follow.
         [behind] = [each for each in company.ann.groups() if each.id == group_id]
         assert (behind.is_member, behind.epoch) == (False, 2)
-        assert company.ann.messages(group_id)[-1].kind is MessageKind.LEFT_BEHIND
+        # It need not be the last: the chain's clock lags behind the node's after a test's reorg.
+        kinds = [each.kind for each in company.ann.messages(group_id)]
+        assert kinds.count(MessageKind.LEFT_BEHIND) == 1
 
     company.play(play)
 

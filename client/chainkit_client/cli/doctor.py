@@ -25,7 +25,7 @@ from chainkit_client.cli.opened import open_store
 from chainkit_client.home import Settings, connect_chain
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
-from chainkit_client.storage.evidence import read_breaches
+from chainkit_client.storage.evidence import count_unknown, read_breaches
 from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.store import Store
 
@@ -132,13 +132,21 @@ def _store(home: Home) -> tuple[Store, str]:
 
 def _look_at_store(looked: list[Looked], store: Store) -> None:
     try:
-        with store.reading() as connection:
-            breaches = len(read_breaches(connection))
         _tried(looked, "inbox", lambda: _inbox(store), "`chainkit client init` again")
-        found = f"{breaches} broken rules kept"
-        looked.append(Looked("evidence", True, found if breaches else "no node broke a rule"))
+        looked.append(look_at_evidence(store))
     finally:
         store.close()
+
+
+def look_at_evidence(store: Store) -> Looked:
+    """Count broken rules, and payloads of the chain that the chain does not have."""
+    with store.reading() as connection:
+        breaches, unknown = len(read_breaches(connection)), count_unknown(connection)
+    found = f"{breaches} broken rules kept" if breaches else "no node broke a rule"
+    # A reorg may have taken such a payload back: it is no broken rule.
+    absent = ", ".join(f"{count} of node {node_id}" for node_id, count in unknown.items())
+    found += f"; payloads that the chain does not have: {absent}" if absent else ""
+    return Looked("evidence", True, found)
 
 
 def _inbox(store: Store) -> tuple[None, str]:

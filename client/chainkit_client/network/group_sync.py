@@ -173,8 +173,7 @@ class GroupSync:
             for each in keys.chain_ids
         }
         reader.topic.doubted = self._state.doubted.keys()
-        found = await reader.read()
-        self._session.keep(found.breaches)
+        found = await self._session.read(reader)
         self._second += map(Payload.of, found.second)
         # Keep waiting envelopes, too: another node may hide them in the next round.
         self._keep(found.accepted)

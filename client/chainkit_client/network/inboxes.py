@@ -1,9 +1,16 @@
-"""Inboxes on the chain: wallets and installations, without trust in a node (XIP-46)."""
+"""Inboxes on the chain: wallets and installations, without trust in a node (XIP-46).
+
+An update that is left out revokes nothing. So all nodes are asked for an inbox's updates, and the
+chain itself for those that all nodes leave out.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate
 from chainkit.identity.identifiers import MemberKind, parse_inbox_id, wallet
@@ -12,12 +19,17 @@ from chainkit.identity.state import AssociationState
 from chainkit.identity.update import update_in
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.service.refusals import PassedOn
-from chainkit.types import TopicKind
+from chainkit.types import Place, TopicKind
 from chainkit_client.mls.engine import Member
 from chainkit_client.network.asked import ASK_SECONDS
+from chainkit_client.network.chain_status import ChainStatus
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.reading.verified import VerifiedEnvelope
+from chainkit_client.topics.following import Topic
+
+MOST_LOOKUPS: Final = 100
+"""Updates that one node serves and that are looked up in one reading of an inbox."""
 
 
 class NoSuchInbox(ChainkitError):
@@ -36,16 +48,16 @@ class Inbox:
     """32 bytes each, in the order of their keys."""
 
 
-def read_inbox(inbox_id: bytes, updates: Iterable[VerifiedEnvelope]) -> Inbox | None:
+def read_inbox(inbox_id: bytes, updates: Iterable[bytes]) -> Inbox | None:
     """Return an inbox after its updates, which are in the chain's order; None before the first.
 
-    An update that breaks a rule changes nothing. Signatures of contract wallets are not checked:
-    an update with such a signature counts as refused here.
+    Updates are ClientEnvelopes. An update that breaks a rule changes nothing. Signatures of
+    contract wallets are not checked: an update with such a signature counts as refused here.
     """
     state: AssociationState | None = None
     for each in updates:
         try:
-            state = judge(state, inbox_id, update_in(each.client.client_envelope)).state
+            state = judge(state, inbox_id, update_in(each)).state
         except (RefusedUpdate, MalformedData):
             continue
     if state is None:
@@ -80,8 +92,33 @@ async def find_inbox(session: NetworkSession, name: str) -> Inbox:
 
 async def inbox_of(session: NetworkSession, inbox_id: bytes) -> Inbox | None:
     """Return an inbox by its id of 32 bytes, None where the chain has no such inbox."""
-    topic = TopicKind.IDENTITY_UPDATE.topic(inbox_id)
-    return read_inbox(inbox_id, await session.read_topic(topic))
+    updates = await updates_of(session, inbox_id)
+    return read_inbox(inbox_id, [updates[each] for each in sorted(updates)])
+
+
+async def updates_of(session: NetworkSession, inbox_id: bytes) -> Mapping[Place, bytes]:
+    """Return the updates of an inbox as the chain has them: ClientEnvelopes, by place.
+
+    Raises NodesSilent, and ChainError.
+    """
+    topic = Topic(TopicKind.IDENTITY_UPDATE.topic(inbox_id))
+    found = await session.read(session.reader(topic, at_once=len(session.nodes)))
+    posted = await asyncio.to_thread(session.chain.posted_updates, inbox_id)
+    updates, unknown = dict(posted), list[VerifiedEnvelope]()
+    lookups: Counter[int | None] = Counter()
+    # An envelope that waits counts as well: a made-up one must not hold up a true one.
+    for each in (*found.accepted, *(conflict.served for conflict in found.conflicts)):
+        payload, server_id = each.client.client_envelope, session.server_of(each.envelope)
+        if updates.get(each.place) == payload or lookups[server_id] == MOST_LOOKUPS:
+            continue
+        lookups[server_id] += 1
+        status = (await session.find(each)).status
+        if status is ChainStatus.CONFIRMED:
+            updates[each.place] = payload
+        elif status is ChainStatus.ABSENT:
+            unknown.append(each)
+    session.keep_unknown(unknown)
+    return updates
 
 
 async def is_genuine(session: NetworkSession, member: Member) -> bool:

@@ -45,12 +45,17 @@ class GatewayPublisher:
         keys: Callable[[], Keys],
         now_ns: Callable[[], int],
         keep: KeepEvidence,
+        promised: Callable[[VerifiedEnvelope], None] = lambda envelope: None,
     ) -> None:
-        """Take the gateway, the registry's keys, a clock since 1970, and a store of evidence."""
+        """Take the gateway, the registry's keys, a clock since 1970, and a store of evidence.
+
+        ``promised`` takes each envelope that its originator signed as an answer.
+        """
         self._gateway = gateway
         self._keys = keys
         self._now_ns = now_ns
         self._keep = keep
+        self._promised = promised
 
     async def publish(
         self, client_envelope: bytes, first_sent_ns: int, retention_days: int | None = None
@@ -79,6 +84,8 @@ class GatewayPublisher:
             raise OutcomeUnknown("publish", "an answer that its node signed", error) from error
         if read.breaches:
             self._keep(read.breaches)
+        if read.envelope is not None and read.envelope.transaction_hash is None:
+            self._promised(read.envelope)
         if read.envelope is None or read.breaches or read.doubt:
             reasons = dict.fromkeys((*(each.reason for each in read.breaches), read.doubt))
             got = "; ".join(filter(None, reasons))

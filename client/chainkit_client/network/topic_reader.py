@@ -1,15 +1,17 @@
 """Reads one topic from several nodes, and asks for what nodes left out (§3.3.4, §3.3.5).
 
-A round asks some nodes for all new envelopes, every node for the head of its own envelopes, and
-then for each missing range, for each place that is still missing, and for the other envelope of a
-place in which a head has another one: first the originator, then all other nodes. A node may answer
-anything: pages must advance, lists must end, and a node that fails is left out of the round.
+A round asks some nodes for all new envelopes, and all nodes where the answers of these differ; then
+every node for the head of its own envelopes, and then for each missing range, for each place that
+is still missing, and for the other envelope of a place in which a head has another one: first the
+originator, then all other nodes. A node may answer anything: pages must advance, lists must end,
+and a node that fails is left out of the round. A node that is proved to have lied is asked for new
+envelopes only where no other node answers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
@@ -64,16 +66,19 @@ class TopicReader:
         keys: Callable[[], Keys],
         now_ns: Callable[[], int],
         at_once: int = 2,
+        proved: Container[int] = (),
     ) -> None:
         """Take the topic, its nodes in the order of preference, keys, and a clock since 1970.
 
-        ``at_once`` nodes are asked for all new envelopes, if so many answer.
+        ``at_once`` nodes are asked for all new envelopes, if so many answer; ``proved`` has the
+        nodes that are proved to have lied.
         """
         self.topic = topic
         self._nodes = nodes
         self._keys = keys
         self._now_ns = now_ns
         self._at_once = at_once
+        self._proved = proved
         self._pages: dict[int, int] = {}
         """Envelopes of the next request to a node, where a page did not come in time."""
         self.silent: dict[int, str] = {}
@@ -100,20 +105,39 @@ class TopicReader:
         found.add(self.topic.look(self._now_ns()))
         return found
 
+    async def ask_head(self, node: AskedNode) -> Followed:
+        """Ask one node for its head alone, and return what the head shows."""
+        found = Followed()
+        await self._in_round(node, self._read_head, found)
+        return found
+
     async def _read_new(self, nodes: Sequence[AskedNode], found: Followed) -> None:
-        """Ask nodes for new envelopes, some at a time, until ``at_once`` nodes answered all."""
-        waiting, answered = list(nodes), 0
+        """Ask nodes for new envelopes, and nodes with a proof against them where nobody answers."""
+        trusted = [each for each in nodes if each.node_id not in self._proved]
+        if not await self._ask_some(trusted, found):
+            await self._ask_some([each for each in nodes if each not in trusted], found)
+
+    async def _ask_some(self, nodes: Sequence[AskedNode], found: Followed) -> int:
+        """Ask some nodes at a time until ``at_once`` answered; return how many have answered.
+
+        Where the answers differ, one node is late or lies: all nodes are asked.
+        """
+        waiting = list(nodes)
+        answers: dict[int, set[Place]] = {}
         # All nodes get the same cursor: one node's answer must not hide what another one has.
         begin = self.topic.cursor.sequence_ids
 
         async def read(node: AskedNode, into: Followed) -> None:
-            await self._read_pages(node, begin, into)
+            answers[node.node_id] = await self._read_pages(node, begin, into)
 
-        while waiting and answered < self._at_once:
-            count = self._at_once - answered
+        while waiting and len(answers) < self._at_once:
+            count = self._at_once - len(answers)
             asked, waiting = waiting[:count], waiting[count:]
             await asyncio.gather(*(self._in_round(each, read, found) for each in asked))
-            answered += sum(each.node_id not in self.silent for each in asked)
+        one, *others = list(answers.values()) or [set()]
+        if found.conflicts or any(each != one for each in others):
+            await asyncio.gather(*(self._in_round(each, read, found) for each in waiting))
+        return len(answers)
 
     async def _in_round(
         self,
@@ -128,18 +152,24 @@ class TopicReader:
         except _GONE as error:
             self.silent[node.node_id] = str(error) or f"not done after {ROUND_SECONDS:g} s"
 
-    async def _read_pages(self, node: AskedNode, begin: Mapping[int, int], found: Followed) -> None:
-        cursor = dict(begin)
+    async def _read_pages(
+        self, node: AskedNode, begin: Mapping[int, int], found: Followed
+    ) -> set[Place]:
+        """Take all pages of a node's answer; return the places that the node serves."""
+        cursor, served = dict(begin), set[Place]()
         while page := await self._page(node, cursor):
             self._take(node, page, found)
             before = dict(cursor)
-            for originator_id, sequence_id in map(stated_place, page):
+            places = list(map(stated_place, page))
+            served.update(places)
+            for originator_id, sequence_id in places:
                 cursor[originator_id] = max(cursor.get(originator_id, 0), sequence_id)
             if cursor == before:
                 got = "some that lie before it"
                 raise MalformedAnswer(
                     f"answer of node {node.node_id}", "what lies behind a cursor", got
                 )
+        return served
 
     async def _page(self, node: AskedNode, cursor: Mapping[int, int]) -> Sequence[bytes]:
         """Ask for a page behind a cursor: for a smaller one the next time, where none came.

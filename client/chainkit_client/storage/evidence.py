@@ -1,12 +1,12 @@
-"""Evidence: rules that nodes broke, and the envelopes of topics as they were signed."""
+"""Evidence: rules that nodes broke, and envelopes as they were signed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from chainkit.misbehavior.types import Misbehavior
@@ -18,6 +18,11 @@ from chainkit_client.storage import schema
 
 _BREACHES: Final = schema.breaches
 _ENVELOPES: Final = schema.kept_envelopes
+_PROMISED: Final = schema.promised_envelopes
+_UNKNOWN: Final = schema.unknown_payloads
+
+MOST_UNKNOWN: Final = 100
+"""Payloads of one node that are kept though the chain does not have them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,52 @@ def read_envelope_at(connection: Connection, place: Place) -> bytes | None:
     is_it = (columns.originator_id == place[0], columns.sequence_id == place[1])
     found: bytes | None = connection.execute(select(columns.envelope).where(*is_it)).scalar()
     return found
+
+
+def keep_promise(connection: Connection, envelope: VerifiedEnvelope, now_ns: int) -> None:
+    """Store the answer to a publish until its topic has the envelope."""
+    row = {
+        "originator_id": envelope.originator_id,
+        "sequence_id": envelope.sequence_id,
+        "envelope": envelope.envelope,
+        "kept_ns": now_ns,
+    }
+    # The first answer of a place stays: a second one is its duplicate, or the same.
+    connection.execute(insert(_PROMISED).values(row).on_conflict_do_nothing())
+
+
+def read_promises(connection: Connection, after_ns: int) -> list[bytes]:
+    """Return the answers to publishes since a time, and forget those before."""
+    connection.execute(delete(_PROMISED).where(_PROMISED.c.kept_ns <= after_ns))
+    found = connection.scalars(select(_PROMISED.c.envelope).order_by(_PROMISED.c.kept_ns))
+    return list(found)
+
+
+def forget_promises(connection: Connection, places: Iterable[Place]) -> None:
+    """Forget answers to publishes that are settled."""
+    for originator_id, sequence_id in places:
+        is_it = (_PROMISED.c.originator_id == originator_id, _PROMISED.c.sequence_id == sequence_id)
+        connection.execute(delete(_PROMISED).where(*is_it))
+
+
+def keep_unknown(
+    connection: Connection, node_id: int, envelopes: Iterable[bytes], now_ns: int
+) -> None:
+    """Store payloads that a node vouched for and the chain does not have, MOST_UNKNOWN of a node.
+
+    A payload is counted once, however often the node serves the payload.
+    """
+    room = MOST_UNKNOWN - count_unknown(connection).get(node_id, 0)
+    for each in list(dict.fromkeys(envelopes))[: max(room, 0)]:
+        row = {"id": keccak256(each), "node_id": node_id, "envelope": each, "seen_ns": now_ns}
+        connection.execute(insert(_UNKNOWN).values(row).on_conflict_do_nothing())
+
+
+def count_unknown(connection: Connection) -> Mapping[int, int]:
+    """Return how many payloads of each node the chain did not have, by node id."""
+    node_id = _UNKNOWN.c.node_id
+    query = select(node_id, func.count()).group_by(node_id).order_by(node_id)
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def _breach(row: Any) -> KeptBreach:

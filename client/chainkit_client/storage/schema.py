@@ -350,6 +350,29 @@ breaches: Final = Table(
     Column("taken_by", Integer, nullable=False, server_default=text("0")),
 )
 
+promised_envelopes: Final = Table(
+    # Answers to publishes that no topic has had yet: a head that denies one is evidence.
+    "promised_envelopes",
+    metadata,
+    Column("originator_id", BigInteger, primary_key=True),
+    Column("sequence_id", BigInteger, primary_key=True),
+    Column("envelope", LargeBinary, nullable=False),
+    # Nanoseconds since 1970: the clock at the answer.
+    Column("kept_ns", BigInteger, nullable=False),
+)
+
+unknown_payloads: Final = Table(
+    # Payloads that a node vouched for and the chain does not have: no proof, because a reorg may
+    # have taken a payload back.
+    "unknown_payloads",
+    metadata,
+    # keccak256 of the envelope.
+    Column("id", LargeBinary, primary_key=True),
+    Column("node_id", BigInteger, nullable=False, index=True),
+    Column("envelope", LargeBinary, nullable=False),
+    Column("seen_ns", BigInteger, nullable=False),
+)
+
 keyring: Final = Table(
     "keyring",
     metadata,

@@ -232,6 +232,18 @@ class Topic:
                 self._void_of_chain.add(place[1])
         return followed
 
+    def promise(self, envelopes: Iterable[VerifiedEnvelope]) -> None:
+        """Take answers to publishes: a later head of the originator must have each one.
+
+        An answer is not applied: its originator may have stored nothing.
+        """
+        for each in envelopes:
+            self._heads.promise(each.originator_id, each.held)
+
+    def promised(self) -> list[Place]:
+        """Return the places of promised envelopes that nobody has served and no head decides."""
+        return self._heads.promised()
+
     def take_head(self, data: bytes, node_id: int, keys: Keys) -> Followed:
         """Take a node's SignedTopicHead. Raises MalformedData where the head is no evidence."""
         taken = self._heads.take(data, node_id, keys)

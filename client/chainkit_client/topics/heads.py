@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from chainkit.errors import MalformedAnswer
+from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.misbehavior.topic_evidence import TopicEvidence, contradiction
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.topic_heads import MOST_ENTRIES, Chain, Entry, TopicHead, read_topic_head
@@ -19,6 +21,8 @@ from chainkit.types import NANOSECONDS_PER_SECOND, Place
 from chainkit_client.breach import Breach
 from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys
+
+_LARGEST_ID: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,23 @@ class HeldHeads:
         """Held places that a head lacks, or in which it has another envelope."""
         self._expired: dict[int, dict[int, Entry]] = {}
         """Entries of expired envelopes that were never held, by originator and id."""
+        self._promised: dict[int, dict[int, HeldEnvelope]] = {}
+        """Answers to publishes that are neither held nor in a head, by originator and id."""
+
+    def promise(self, originator_id: int, envelope: HeldEnvelope) -> None:
+        """Take an envelope that its originator signed as the answer to a publish.
+
+        Nobody may ever serve the envelope: it is evidence if a later head denies it.
+        """
+        self._promised.setdefault(originator_id, {})[envelope.sequence_id] = envelope
+
+    def promised(self) -> list[Place]:
+        """Return the places of promised envelopes that are neither held nor settled by a head."""
+        return [
+            (originator_id, each)
+            for originator_id in self._promised
+            for each in self._open(originator_id, _LARGEST_ID)
+        ]
 
     def take(self, data: bytes, node_id: int, keys: Keys) -> HeadTaken:
         """Compare a node's SignedTopicHead with an earlier head, and with the held envelopes.
@@ -82,6 +103,8 @@ class HeldHeads:
             self._same.pop(node_id, None)
         base = self._base(signed)
         is_same = self._chain(base, self._ours(base, signed)) == signed.head.chain
+        # A head that has what is held, and no more, denies what was promised.
+        is_same = is_same and not self._open(node_id, signed.head.through_id)
         if is_same:
             self._same[node_id] = signed
         return HeadTaken(signed, is_same, _through(base), breaches)
@@ -115,16 +138,23 @@ class HeldHeads:
         gone = tuple((node_id, each.sequence_id) for each in expired)
         missing = tuple((node_id, each.sequence_id) for each in absent if each not in expired)
         digests = {each.sequence_id: each.digest for each in theirs}
-        lacking = [number for number, digest in ours.items() if digests.get(number) != digest]
-        if not lacking:
-            return Listed(missing, gone)
-        disputed = tuple((node_id, each) for each in lacking if each in digests)
-        breaches: tuple[Breach, ...] = ()
-        if not self._lacked.issuperset((node_id, each) for each in lacking):
-            # Each head is other evidence of the same fact.
-            breaches = (self._omission(signed, base, theirs, lacking[0]),)
-        self._lacked.update((node_id, each) for each in lacking)
-        return Listed(missing, gone, breaches, disputed)
+        promised = self._open(node_id, signed.head.through_id)
+        for number in promised:
+            # Listed or denied: the head has settled the promise.
+            del self._promised[node_id][number]
+        denied = [each for number, each in promised.items() if digests.get(number) != each.digest]
+        lacking = [
+            held
+            for number, digest in ours.items()
+            if digests.get(number) != digest and (held := self._logs.log(node_id).at(number))
+        ]
+        places = {(node_id, each.sequence_id) for each in lacking}
+        disputed = tuple(sorted(each for each in places if each[1] in digests))
+        # Each head is other evidence of the same fact.
+        new = [] if self._lacked >= places else lacking[:1]
+        self._lacked |= places
+        breaches = [self._omission(signed, base, theirs, each) for each in (*new, *denied)]
+        return Listed(missing, gone, tuple(breaches), disputed)
 
     def _read(self, data: bytes, node_id: int, keys: Keys) -> SignedHead:
         subject = f"topic head of node {node_id}"
@@ -156,6 +186,7 @@ class HeldHeads:
         node_id, through = base.head.originator_id, base.head.through_id
         log, expired = self._logs.log(node_id), self._expired.get(node_id, {})
         held = log.count(through) + sum(n <= through and log.at(n) is None for n in expired)
+        held += len(self._open(node_id, through))
         return base if held == base.head.chain.count else None
 
     def _ours(self, base: SignedHead | None, signed: SignedHead) -> list[Entry]:
@@ -171,13 +202,24 @@ class HeldHeads:
     def _chain(base: SignedHead | None, entries: Sequence[Entry]) -> Chain:
         return (Chain() if base is None else base.head.chain).extended(entries)
 
+    def _open(self, node_id: int, through: int) -> dict[int, HeldEnvelope]:
+        """Return a node's promised envelopes up to an id that are not held."""
+        log, found = self._logs.log(node_id), {}
+        for number, promised in self._promised.get(node_id, {}).items():
+            held = log.at(number)
+            if number <= through and (held is None or held.digest != promised.digest):
+                found[number] = promised
+        return found
+
+    @staticmethod
     def _omission(
-        self, signed: SignedHead, base: SignedHead | None, entries: Sequence[Entry], number: int
+        signed: SignedHead,
+        base: SignedHead | None,
+        entries: Sequence[Entry],
+        held: HeldEnvelope,
     ) -> Breach:
         node_id = signed.head.originator_id
-        held = self._logs.log(node_id).at(number)
-        assert held is not None
-        reason = f"its topic head up to {signed.head.through_id} lacks {number}"
+        reason = f"its topic head up to {signed.head.through_id} lacks {held.sequence_id}"
         heads = (signed.data,) if base is None else (base.data, signed.data)
         # More entries fit into no report.
         kind = Misbehavior.OUT_OF_ORDER if len(entries) <= MOST_ENTRIES else None

@@ -18,7 +18,7 @@ from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.schema import PayloadStatus
 from chainkit_client.storage.store import Store
-from chainkit_client.topics.following import Topic
+from chainkit_client.topics.following import Followed, Topic
 from support import mls, publishes
 from support.client.nodes import FakeNode
 from support.client.served import KEYS, NODE, NOW_NS, PEER, of_chain
@@ -86,6 +86,11 @@ class FakeSession:
     def reader(self, topic: Topic) -> TopicReader:
         nodes = [self.one, self.other]
         return TopicReader(topic, lambda: nodes, lambda: self.keys, lambda: NOW_NS)
+
+    async def read(self, reader: TopicReader) -> Followed:
+        found = await reader.read()
+        self.keep(found.breaches)
+        return found
 
     def now_ns(self) -> int:
         return NOW_NS

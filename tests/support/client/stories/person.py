@@ -48,6 +48,9 @@ class _Nodes:
     def for_topic(self, topic: bytes) -> list[SimulatedNode]:
         return [self._nodes[each] for each in in_order_of_preference(topic, self._nodes)]
 
+    def node(self, node_id: int) -> SimulatedNode | None:
+        return self._nodes.get(node_id)
+
 
 class _Network(GroupNetwork):
     """The product's, but for key packages: the toy's are none that a node would take."""
@@ -111,8 +114,8 @@ class Process:
     async def round(self) -> None:
         """As ``Messenger.sync``."""
         await self.session.refresh()
-        found = await self.session.reader(self._welcomes).read()
-        self.session.keep(found.breaches)
+        found = await self.session.read(self.session.reader(self._welcomes))
+        await self.session.ask_for_promised()
         for each in found.applied:
             data = received_welcome(each.envelope.client.client_envelope)
             place, time_ns = each.envelope.place, each.envelope.originator_ns

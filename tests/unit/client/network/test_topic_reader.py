@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import pytest
 
@@ -12,13 +12,15 @@ from chainkit.misbehavior.report import parse_unsigned
 from chainkit.nodes.outcomes import NodeLost
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Entry
+from chainkit.signatures import SigningKey
 from chainkit_client.network import topic_reader
 from chainkit_client.network.topic_reader import NodesSilent, TopicReader
+from chainkit_client.reading.verified import Keys
 from chainkit_client.topics.following import Followed, Topic
 from support import publishes
 from support.client.nodes import FakeNode
 from support.client.served import KEYS, NODE, NOW_NS, PEER, TOPIC, of_chain
-from support.network.originator import SECOND_NS
+from support.network.originator import SECOND_NS, Originator
 
 LOST = NodeLost("node", "an answer", "none")
 
@@ -144,6 +146,54 @@ def test_read__one_node_hides_a_message__comes_from_the_other(network: Network) 
     network.one.has_heads = network.other.has_heads = False
 
     assert places(network.read()) == [(100, 2), (100, 3), (100, 5)]
+
+
+def among_three(hidden: Sequence[set[tuple[int, int]]], proved: Container[int] = ()) -> list[int]:
+    """How often each of three nodes that hide some is asked, the preferred one first.
+
+    The commits that they do not hide are applied.
+    """
+    nodes = [
+        FakeNode(Originator(number, SigningKey(bytes([number]) * 32)), hidden=each)
+        for number, each in enumerate(hidden, 1)
+    ]
+    for node in nodes:
+        for number in (4, 5):
+            client = publishes.commit()
+            node.hold(of_chain(number, number, client=client, server=node.originator))
+    keys = Keys({each.node_id: each.originator.key.public_key for each in nodes})
+    reader = TopicReader(Topic(TOPIC), lambda: nodes, lambda: keys, lambda: NOW_NS, 2, proved)
+    applied = places(asyncio.run(reader.read()))
+    everything = {(0, 4), (0, 5)}
+    assert set(applied) == everything.difference(
+        set.intersection(*(each.hidden for each in nodes if each.questions))
+    )
+    return [each.questions > 0 for each in nodes]
+
+
+FIRST, SECOND = {(0, 4)}, {(0, 5)}
+BOTH = FIRST | SECOND
+
+
+@pytest.mark.parametrize(
+    ("hidden", "asked"),
+    [
+        ((set(), set(), set()), [True, True, False]),
+        ((SECOND, SECOND, set()), [True, True, False]),
+        ((SECOND, BOTH, set()), [True, True, True]),
+        ((FIRST, SECOND, set()), [True, True, True]),
+    ],
+)
+def test_read__answers_of_two_nodes_differ__all_are_asked(
+    hidden: Sequence[set[tuple[int, int]]], asked: list[bool]
+) -> None:
+    assert among_three(hidden) == asked
+
+
+def test_read__node_is_proved_to_have_lied__another_is_asked_in_its_place() -> None:
+    assert among_three((SECOND, SECOND, set()), {1}) == [False, True, True]
+    # Nobody else answers: what it serves is verified all the same.
+    assert among_three((set(), set(), set()), {1, 2, 3}) == [True, True, False]
 
 
 def test_read__only_the_originator_was_asked_and_hides_one__its_head_shows_it() -> None:

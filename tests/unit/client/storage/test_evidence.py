@@ -12,10 +12,16 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit_client.breach import Breach
 from chainkit_client.reading.verified import VerifiedEnvelope, read_envelope
 from chainkit_client.storage.evidence import (
+    MOST_UNKNOWN,
+    count_unknown,
+    forget_promises,
     keep_breaches,
     keep_envelopes,
+    keep_promise,
+    keep_unknown,
     read_breaches,
     read_envelope_at,
+    read_promises,
     report_taken,
 )
 from chainkit_client.storage.store import Store
@@ -86,3 +92,35 @@ def test_keep_envelopes__a_reorg_puts_another_in_the_place__is_the_one_that_is_k
         assert read_envelope_at(connection, (0, 3)) == other.envelope
         assert read_envelope_at(connection, (100, 4)) == NODE.signed(4)
         assert read_envelope_at(connection, (100, 5)) is None
+
+
+def test_keep_promise__place_is_promised_twice__the_first_stays(store: Store) -> None:
+    first, second = NODE.signed(2), NODE.signed(2, 1.0)
+
+    with store.writing() as connection:
+        for each in (first, second):
+            keep_promise(connection, verified(each), 5)
+        assert read_promises(connection, 4) == [first]
+
+
+def test_read_promises__some_are_old__are_forgotten(store: Store) -> None:
+    old, new = NODE.signed(2), NODE.signed(3)
+
+    with store.writing() as connection:
+        keep_promise(connection, verified(old), 5)
+        keep_promise(connection, verified(new), 6)
+        assert read_promises(connection, 5) == [new]
+        forget_promises(connection, [(100, 3)])
+        assert read_promises(connection, 0) == []
+
+
+def test_keep_unknown__one_payload_often_and_many_of_a_node__counts_each_once_up_to_a_bound(
+    store: Store,
+) -> None:
+    with store.writing() as connection:
+        for _ in range(2):
+            keep_unknown(connection, 200, [b"one", b"one"], 5)
+        keep_unknown(connection, 100, map(bytes, range(2 * MOST_UNKNOWN)), 5)
+        keep_unknown(connection, 100, [b"another"], 5)
+
+        assert count_unknown(connection) == {100: MOST_UNKNOWN, 200: 1}

@@ -21,6 +21,7 @@ from chainkit.protocol.topic_heads import (
 )
 from chainkit_client.breach import Breach
 from chainkit_client.ordering.ranges import RangeRequest
+from chainkit_client.reading.verified import VerifiedEnvelope, read_envelope
 from chainkit_client.topics.following import Followed, Topic
 from support.client.served import KEYS, NODE, NOW_NS, PEER, TOPIC
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
@@ -325,3 +326,73 @@ def test_look__what_a_head_names_does_not_come__later_ones_are_applied_without_i
     assert [each.reason for each in found.breaches] == [
         "its topic head names 5, which nobody serves"
     ]
+
+
+def promising(number: int, *held: int) -> Topic:
+    """A topic whose node signed an answer to a publish, and that holds some envelopes."""
+    topic = holding(*held)
+    topic.promise([read_verified(LOG[number])])
+    return topic
+
+
+def read_verified(data: bytes) -> VerifiedEnvelope:
+    envelope = read_envelope(data, ID, KEYS).envelope
+    assert envelope is not None
+    return envelope
+
+
+def test_take_head__has_no_more_than_is_held__denies_what_was_promised() -> None:
+    topic = promising(5, 2, 3)
+
+    [breach] = listed(topic, head(9, 2, 3), 2, 3).breaches
+
+    assert breach.reason == "its topic head up to 9 lacks 5"
+    assert weights([breach]) == [Weight.PROVED]
+    assert topic.promised() == []
+
+
+def test_take_head__does_not_reach_a_promise__shows_nothing() -> None:
+    topic = promising(5, 2, 3)
+
+    assert topic.take_head(head(4, 2, 3), ID, KEYS) == Followed()
+    assert topic.promised() == [(ID, 5)]
+
+
+def test_take_head__has_another_envelope_in_a_promises_place__is_proved() -> None:
+    topic = holding(2)
+    topic.promise([read_verified(NODE.signed(5, 1.0))])
+    topic.take([LOG[5]], ID, KEYS, NOW_NS)
+
+    [breach] = listed(topic, head(9, 2, 5), 2, 5).breaches
+
+    assert weights([breach]) == [Weight.PROVED]
+
+
+def test_take_entries__have_what_was_promised__it_is_asked_for_and_nobody_accused() -> None:
+    topic = promising(5, 2)
+
+    assert listed(topic, head(9, 2, 5), 2, 5).breaches == []
+
+    assert topic.promised() == []
+    assert topic.requests() == [RangeRequest(ID, 2, 5)]
+
+
+def test_promise__is_served__is_settled_and_a_later_head_asks_for_nothing() -> None:
+    topic = promising(5, 2)
+
+    assert topic.promised() == [(ID, 5)]
+    topic.take([LOG[5]], PEER.node_id, KEYS, NOW_NS)
+
+    assert topic.promised() == []
+    assert topic.take_head(head(9, 2, 5), ID, KEYS) == Followed()
+
+
+def test_promise__a_head_was_read_before__evidence_begins_behind_that_head() -> None:
+    topic = holding(2, 3)
+    assert topic.take_head(head(3, 2, 3), ID, KEYS) == Followed()
+    topic.promise([read_verified(LOG[5])])
+
+    [breach] = listed(topic, head(9, 2, 3), after=3).breaches
+
+    assert weights([breach]) == [Weight.PROVED]
+    assert breach.topics is not None and len(breach.topics.heads) == 2

@@ -21,6 +21,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chainkit.contracts.followed import parse_payload_contracts
 from chainkit.documents.files import unreadable
 from chainkit.errors import ConfigurationError, StoreError
+from chainkit.evidence.emission import EmittingContracts
 from chainkit.exports import (
     MANIFEST_NAME,
     PARQUET_ERRORS,
@@ -89,6 +90,11 @@ def payload_contracts(chain: Export) -> tuple[PayloadContract, ...]:
             expected = f"{contract.name} at one address"
             raise StoreError(subject, expected, "two", MANIFEST_NAME)
     return contracts
+
+
+def emitting_contracts(chain: Export) -> EmittingContracts:
+    """Return the same, for what judges evidence by them."""
+    return EmittingContracts(payload_contracts(chain), chain.manifest.payload_contracts is None)
 
 
 def open_export(directory: Path, kind: str) -> Export:

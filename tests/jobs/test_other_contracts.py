@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,16 @@ from pyspark.sql import SparkSession
 
 from chainkit.protocol.envelope import ServedEnvelope, sign_originator_envelope
 from chainkit.protocol.envelope import unsigned_originator_envelope as unsigned
+from chainkit.protocol.proto import envelopes_pb2
+from chainkit.protocol.reports import sign_inconsistency_report
+from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, TopicKind
 from chainkit_indexer.export import write_export
 from support.audit.audit_exports import key_of, write_node
 from support.chains.exported_chain import rows_of
 from support.chains.other_chain import (
     GROUP,
+    KEY,
     OtherChain,
     OtherNode,
     commit,
@@ -28,11 +32,12 @@ from support.chains.other_chain import (
     sparse_chain,
     update,
 )
-from support.command_line import Outcome, run
+from support.command_line import Outcome, run, write_keystore
 from support.endpoints.fault_proxy import Fault, FaultProxy
 from support.endpoints.faults import result_changed
 
 OTHER = key_of(2)
+AUDITOR = keccak256(b"auditor")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +48,7 @@ def codes() -> Mapping[str, bytes]:
 @pytest.fixture(scope="module")
 def sparse(codes: Mapping[str, bytes], tmp_path_factory: Any) -> Iterator[OtherChain]:
     """Ids in any order, one of them twice, one that no cursor reaches, and a malformed payload."""
-    with sparse_chain(codes, tmp_path_factory.mktemp("sparse")) as chain:
+    with sparse_chain(codes, tmp_path_factory.mktemp("sparse"), nodes=(KEY, OTHER)) as chain:
         first = chain.bootstrapped({1000: commit(1), 17: commit(2)})
         chain.mined.mine([first, chain.update(update(1))])
         chain.mined.mine([chain.bootstrapped({400: commit(3), 17: commit(4), 5: b"\xff"})])
@@ -103,46 +108,149 @@ def head_hash(folder: Path) -> str:
     return str(manifest_of(folder)["to_block_hash"])
 
 
-def test_reconcile__sparse_ids_and_a_node_with_planted_faults__each_is_found(
-    spark: SparkSession, sparse: OtherChain, tmp_path: Path
-) -> None:
-    chain = tmp_path / "chain"
-    assert exported(sparse, chain).code == 0
-    trust = ("--trust", head_hash(chain))
-    proved = run("audit", "verify-chain", "--chain", str(chain), *trust)
-    served = operated(sparse, tmp_path / "node")
-    by_key = {(each.originator_id, each.sequence_id): each for each in served}
-    times = {row["number"]: row["timestamp"] for row in rows_of(chain, "blocks")}
+@dataclass(frozen=True)
+class Audited:
+    """An audit of the sparse chain, of an honest node and of one with planted faults."""
+
+    folder: Path
+    honest: Mapping[tuple[int, int], ServedEnvelope]
+    planted: Mapping[tuple[int, int], ServedEnvelope]
+    summary: dict[str, Any]
+
+    @property
+    def trust(self) -> tuple[str, str]:
+        return "--trust", head_hash(self.folder / "chain")
+
+
+@pytest.fixture(scope="module")
+def audited(spark: SparkSession, sparse: OtherChain, tmp_path_factory: Any) -> Audited:
+    folder: Path = tmp_path_factory.mktemp("audited")
+    assert exported(sparse, folder / "chain").code == 0
+    served = operated(sparse, folder / "node")
+    honest = {(each.originator_id, each.sequence_id): each for each in served}
+    times = {row["number"]: row["timestamp"] for row in rows_of(folder / "chain", "blocks")}
     second = max(times) - 1
 
     def forged(like: ServedEnvelope, sequence_id: int, payload: bytes) -> ServedEnvelope:
         event = PayloadEvent(TopicKind.GROUP_MESSAGE, GROUP, payload, sequence_id, 0)
         return replace(like, unsigned_originator_envelope=unsigned(event, times[second]))
 
-    wrong = dict(by_key)
-    later = wrong.pop((0, 400))
+    planted = dict(honest)
+    later = planted.pop((0, 400))
     # The second payload under 17, which came in the block of 400; and an id that nobody gave.
-    wrong[0, 17] = forged(later, 17, commit(4))
-    wrong[0, 999] = forged(later, 999, commit(6))
-    stranger(tmp_path / "other", tmp_path / "node", list(wrong.values()))
+    planted[0, 17] = forged(later, 17, commit(4))
+    planted[0, 999] = forged(later, 999, commit(6))
+    planted[1, 1] = at_no_blocks_time(honest[1, 1])
+    stranger(folder / "other", folder / "node", list(planted.values()))
+    summary = reconciled(folder, "--trust", head_hash(folder / "chain"))
+    return Audited(folder, honest, planted, summary)
 
-    summary = reconciled(tmp_path, *trust)
+
+def at_no_blocks_time(served: ServedEnvelope) -> ServedEnvelope:
+    envelope = envelopes_pb2.UnsignedOriginatorEnvelope.FromString(
+        served.unsigned_originator_envelope
+    )
+    envelope.originator_ns += 1
+    return replace(served, unsigned_originator_envelope=envelope.SerializeToString())
+
+
+def test_reconcile__sparse_ids_and_a_node_with_planted_faults__each_is_found(
+    audited: Audited,
+) -> None:
+    chain, summary = ("--chain", str(audited.folder / "chain")), audited.summary
+
+    proved = run("audit", "verify-chain", *chain, *audited.trust)
 
     assert proved.code == 0, proved.out
-    assert {(0, 17), (0, 400), (0, 1000), (1, 1), (1, 2)} == by_key.keys()
+    assert {(0, 17), (0, 400), (0, 1000), (1, 1), (1, 2)} == audited.honest.keys()
     held = summary["chain"]
     # Served and malformed; 17 came twice, and no cursor is below 0.
     assert (held["payloads"], held["quarantined"], held["left_out"]) == (6, 1, 2)
     assert [(n["node_id"], n["expected"], n["matched"]) for n in summary["nodes"]] == [
         (100, 5, 5),
-        (200, 5, 3),
+        (200, 5, 2),
     ]
     assert [node["findings"] for node in summary["nodes"]] == [
         {},
-        {"ENVELOPE_ALTERED": 1, "ENVELOPE_INVENTED": 1, "ENVELOPE_MISSING": 1},
+        {"ENVELOPE_ALTERED": 2, "ENVELOPE_INVENTED": 1, "ENVELOPE_MISSING": 1},
     ]
     assert any("not chainkit's own" in each for each in summary["not_compared"])
-    assert any("no registry" in each for each in summary["assurance"]["lacking"])
+
+
+def counting(record: str) -> str:
+    """The same contracts in another record, which says that they count."""
+    return record.replace('"sparse"', '"counted"')
+
+
+def test_bundle__planted_faults_over_sparse_ids__only_what_no_contract_excuses_is_proved(
+    audited: Audited, sparse: OtherChain, tmp_path: Path
+) -> None:
+    chain, record = str(audited.folder / "chain"), ("--deployment", str(sparse.record_path))
+    keys = write_keystore(tmp_path, AUDITOR)
+    made = run(
+        *("audit", "bundle", audited.folder / "audit", "--chain", chain, *keys, "--json"),
+        *("--out", tmp_path / "bundles", "--reported-at", "2026-11-22T10:00:00Z"),
+    )
+    assert made.code == 0, made.err
+    [bundle] = made.content
+    checked = run("council", "verify", bundle["directory"], *audited.trust, *record, "--json")
+    (other := tmp_path / "other.json").write_text(counting(sparse.record_path.read_text()))
+    strange = run("council", "verify", bundle["directory"], *audited.trust, "--deployment", other)
+
+    assert bundle["node_id"] == 200
+    reasons = {each["finding_id"]: each["reason"] for each in bundle["findings"]}
+    [proving] = [each["finding_id"] for each in bundle["findings"] if each["proves_itself"]]
+    assert "no block gives payload 1 the envelope's time" in reasons.pop(proving)
+    assert sorted(reasons.values()) == [
+        "nobody knows what contracts that are not chainkit's own emit on another branch, or after "
+        "an upgrade",
+        "nothing was served that proves it",
+        # The second payload under 17: a transaction emitted it.
+        "what the node signed is byte for byte what the chain demands",
+    ]
+    assert (checked.code, checked.content["verdict"]) == (0, "proved"), checked.err
+    verdicts = [each["verdict"] for each in checked.content["findings"]]
+    assert sorted(verdicts) == ["not proved", "not proved", "proved", "refuted"]
+    assert strange.code == 2
+    assert "BootstrappedMessages of the record, name Boots" in " ".join(strange.err.split())
+
+
+def test_triage__evidence_about_both_nodes__only_the_one_that_lies_should_be_disabled(
+    audited: Audited, sparse: OtherChain, tmp_path: Path
+) -> None:
+    evidence = tmp_path / "evidence"
+    evidence.mkdir()
+
+    def report(name: str, node_id: int, served: ServedEnvelope, key: SigningKey) -> None:
+        parts = served.unsigned_originator_envelope, served.transaction_hash, key
+        envelopes = [sign_originator_envelope(*parts)]
+        data = sign_inconsistency_report(node_id, envelopes, 1, SigningKey(AUDITOR))
+        (evidence / name).write_bytes(data)
+
+    def triaged(*options: str) -> Outcome:
+        record = ("--deployment", str(sparse.record_path), "--rpc", sparse.endpoint.name)
+        return run("council", "triage", str(evidence), *record, *options)
+
+    report("honest.pb", 100, audited.honest[0, 17], KEY)
+    report("honest-update.pb", 100, audited.honest[1, 1], KEY)
+    report("second.pb", 200, audited.planted[0, 17], OTHER)
+    report("invented.pb", 200, audited.planted[0, 999], OTHER)
+    before = triaged("--json")
+    report("impossible.pb", 200, audited.planted[1, 1], OTHER)
+    after = triaged("--json")
+    proposed = triaged("--propose", str(tmp_path / "out"), "--council", str(tmp_path / "none"))
+
+    assert (before.code, before.content["disable"]) == (0, []), before.err
+    reasons = {each["path"]: each["reason"] for each in before.content["not_counted"]}
+    assert {name: reason.split(":")[0] for name, reason in reasons.items()} == {
+        "honest.pb": "refuted",
+        "honest-update.pb": "refuted",
+        "second.pb": "refuted",
+        "invented.pb": "not proved",
+    }
+    assert (after.code, after.content["disable"]) == (1, [200]), after.err
+    assert proposed.code == 2
+    assert "a record that the deploy script wrote" in " ".join(proposed.err.split())
 
 
 def test_reconcile__two_counters__omissions_are_found_and_ends_are_known(
@@ -154,8 +262,8 @@ def test_reconcile__two_counters__omissions_are_found_and_ends_are_known(
     assert exported(counted, chain, "--to-block", str(head - 2), "--range-blocks", "2").code == 0
     assert exported(counted, chain).code == 0
     served = operated(counted, tmp_path / "node")
-    lacking = [e for e in served if (e.originator_id, e.sequence_id) != (1, 3)]
-    stranger(tmp_path / "other", tmp_path / "node", lacking)
+    fewer = [e for e in served if (e.originator_id, e.sequence_id) != (1, 3)]
+    stranger(tmp_path / "other", tmp_path / "node", fewer)
 
     summary = reconciled(tmp_path)
 
@@ -165,9 +273,11 @@ def test_reconcile__two_counters__omissions_are_found_and_ends_are_known(
         "0": {"after": 4, "before": 0},
         "1": {"after": 5, "before": 0},
     }
-    assert len(lacking) == len(served) - 1
+    assert len(fewer) == len(served) - 1
     assert [node["findings"] for node in summary["nodes"]] == [{}, {"ENVELOPE_MISSING": 1}]
-    assert not any("the end of" in each for each in summary["assurance"]["lacking"])
+    lacking = summary["assurance"]["lacking"]
+    assert not any("the end of" in each for each in lacking)
+    assert any("no registry" in each for each in lacking)
 
 
 def drop_last_log(call: Any, result: Any) -> Any:

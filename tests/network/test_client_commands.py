@@ -4,95 +4,35 @@ from __future__ import annotations
 
 import json
 import subprocess
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from sqlalchemy import update
 
-from chainkit.chain import Endpoint
 from chainkit.terminal.keystore import write_keystore
 from chainkit_client.storage.schema import groups
 from chainkit_client.storage.store import Store
 from localnet.commands import CHAINKIT, Settings
 from localnet.network import Network
-from support.command_line import run
+from support.network.typing_people import TypingPerson as Person
+from support.network.typing_people import check_proofs, people_at
 
 from .conftest import PASSWORD
 
 DEAD = "http://127.0.0.1:9"
 
 
-@dataclass
-class Person:
-    """Somebody's home folder, and the gateway that is used."""
-
-    home: Path
-    gateway_url: str
-
-    @property
-    def init(self) -> list[str | Path]:
-        return ["init", "--gateway", self.gateway_url]
-
-    def words(self, *words: str | Path) -> list[str]:
-        return ["client", *map(str, words), "--home", str(self.home)]
-
-    def do(self, *words: str | Path) -> Any:
-        """A command's JSON."""
-        return json.loads(self.say(*words, "--json"))
-
-    def say(self, *words: str | Path, expected: int = 0) -> str:
-        done = run(*self.words(*words))
-        assert done.code == expected, done.err
-        return done.out
-
-    def fail(self, *words: str | Path) -> str:
-        """The words of a command that cannot be done."""
-        done = run(*self.words(*words))
-        assert done.code == 2, done.err
-        assert PASSWORD not in done.err
-        return " ".join(done.err.split())
-
-
 @pytest.fixture
 def people(
     settings: Settings, network: Network, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[Person]:
-    for name in ("CHAINKIT_RPC", "CHAINKIT_DEPLOYMENT", "CHAINKIT_PASSWORD_FILE"):
-        monkeypatch.setenv(name, settings.environment[name])
-    return [Person(tmp_path / name, network.gateway_url) for name in ("ann", "ben")]
-
-
-def check_proofs(
-    ann: Person, lines: list[dict[str, Any]], settings: Settings, folder: Path
-) -> None:
-    """A client can show others a message of a node, and the commit that removed Ben."""
-    endpoint = Endpoint.connect(settings.environment["CHAINKIT_RPC"])
-    path = folder / "proof.json"
-    [*_, message] = [each for each in lines if each["kind"] == "text"]
-    commit, _ = [each for each in lines if each["kind"] == "removed"]
-    for line, originator in ((message, 100), (commit, 0)):
-        told = ann.do("prove", line["id"][:8], "--out", path)
-        assert (told["originator"], told["sequence_id"]) == (originator, line["sequence_id"])
-        trusted = endpoint.header(told["block"]).hash.hex()
-        verify = ["client", "verify", str(path), "--json", "--trust"]
-        done = run(*verify, trusted)
-        assert done.code == 0, done.err
-        shown = json.loads(done.out)
-        assert shown.pop("verdict") == "proved"
-        assert shown == {name: told[name] for name in shown}
-        # Another block's hash is no reason to doubt the message.
-        done = run(*verify, endpoint.header(told["block"] - 1).hash.hex())
-        assert done.code == 2
-        assert f"the hash of block {told['block']}" in done.err
-        assert f"missing --trust: the hash of block {told['block']}" in run(*verify[:3]).err
-    assert "expected the beginning of a message's id" in ann.fail("prove", "ffff" * 16)
+    return people_at(settings, network.gateway_url, tmp_path, monkeypatch)
 
 
 def check_second_device(ben: Person, ben_inbox: str, folder: Path) -> Person:
     """A wallet's second client is in the same inbox, and no client changes its wallet."""
-    phone = Person(folder / "phone", ben.gateway_url)
+    phone = replace(ben, home=folder / "phone")
     wallet = ben.home / "wallet.keystore"
     registered = phone.do(*phone.init, "--wallet", wallet)
     assert registered["inbox_id"] == ben_inbox

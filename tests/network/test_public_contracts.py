@@ -18,8 +18,11 @@ import grpc
 import pytest
 
 from chainkit.contracts.deployment import read_deployment_record
+from chainkit.misbehavior.report import safety_report
+from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import stated_place
 from chainkit.protocol.proto import message_api_pb2
+from chainkit.terminal.keystore import load_signing_key
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import TopicKind
 from chainkit_client.home import chain_of
@@ -27,7 +30,7 @@ from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
-from localnet.commands import Settings
+from localnet.commands import Settings, run_json
 from localnet.native_client import NativeClient
 from localnet.network import Network, start_gateway, start_node
 from support import mls, publishes
@@ -37,6 +40,8 @@ from support.chains.mined import GAS_LIMIT, MinedChain
 from support.chains.other_chain import OtherChain, commit, compiled_codes
 from support.network.api import Api, cursor_in
 from support.network.people import People, new_person, texts
+from support.network.typing_people import check_proofs, people_at
+from support.originated import NOW_NS, signed
 
 from .conftest import PASSWORD, deployed
 
@@ -50,6 +55,8 @@ class Public:
     chain: OtherChain
     settings: Settings
     network: Network
+    keystore: Path
+    """The node's key."""
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +75,8 @@ def public(
         record = ("--deployment", str(chain.record_path))
         node = start_node(stack, own, folder, owner, folder / "node.db", *record)
         gateway_url = start_gateway(stack, settings, folder, PASSWORD)
-        yield Public(chain, settings, Network(node.node_id, node.url, gateway_url))
+        network = Network(node.node_id, node.url, gateway_url)
+        yield Public(chain, settings, network, folder / "node.keystore")
 
 
 def public_contracts(anvil: Anvil, own_record: Path, folder: Path) -> OtherChain:
@@ -214,3 +222,42 @@ def test_messenger__payload_comes_below_what_both_have_read__both_get_it_and_tal
                 assert each.breaches() == []
 
     asyncio.run(talk())
+
+
+def test_client_prove__a_message_and_a_commit_of_the_chain__others_verify_both(
+    public: Public, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann, ben = people_at(public.settings, public.network.gateway_url, tmp_path, monkeypatch)
+    _, address = [each.do(*each.init)["address"] for each in (ann, ben)]
+    group = ann.do("group", "new", address)["group"]
+    ann.do("send", group, "hello, Ben")
+    ann.say("group", "remove", group, address)
+    lines = [json.loads(line) for line in ann.say("read", group, "--json").splitlines()]
+
+    check_proofs(ann, lines, public.settings, tmp_path)
+
+
+def test_watch__honest_node_with_sparse_ids__is_well_until_two_of_its_envelopes_contradict(
+    public: Public, node: Api
+) -> None:
+    group, node_id = b"\x32" * 16, public.network.node_id
+    topic = TopicKind.GROUP_MESSAGE.topic(group)
+    stream = node.subscribe(topics=[topic])
+    public.chain.mined.mine([public.chain.bootstrapped({9000: commit(1, group)}, group=group)])
+    assert ids_of(stream.take(1)) == [9000]
+    look = ("node", "watch", "--once", "--patience", "60")
+
+    well = run_json(public.settings, *look)
+    keys = load_signing_key(public.keystore, public.settings.password_path)
+    pair = [signed(node_id, 10**6, time_ns=time_ns, key=keys) for time_ns in (NOW_NS, NOW_NS + 1)]
+    kind = Misbehavior.DUPLICATE_SEQUENCE_ID
+    node.submit_report(safety_report(node_id, kind, pair, NOW_NS, is_from_node=False))
+    accused = run_json(public.settings, *look, expected=(1,))
+
+    assert (well["attention"], well["accusations"]) == ([], [])
+    [answer] = well["nodes"]
+    # What a node lacks below its highest sparse id, no difference of ids tells.
+    assert answer["held"]["0"] == well["highest"]["0"] >= 9000
+    assert answer["lag"] == {"0": None, "1": 0, str(node_id): 0}
+    [reason] = accused["attention"]
+    assert (reason["reason"], reason["node_id"]) == ("node_accused", node_id)

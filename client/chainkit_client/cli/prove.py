@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from chainkit.contracts.deployment import read_deployment_record
+from chainkit.contracts.followed import read_recorded_deployment
 from chainkit.documents.files import read_regular
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.evidence.message_proof import (
@@ -71,7 +71,7 @@ def prove_command(message_text: str, out_path: Path | None, home: Home, as_json:
     settings = home.read_settings()
     message, envelope = _kept(home, message_text)
     chain = connect_chain(settings)
-    registry = chain.own_record.node_registry
+    registry = chain.node_registry
     blocks = chain.endpoint.head().number - registry.block + 1
     with progress_bar("blocks", blocks) as advance:
         proof, proved = prove(chain, envelope, advance)
@@ -142,7 +142,7 @@ def verify_command(
     Example:
       chainkit client verify proof.json --trust 0x5f3e… --deployment deployment.json
     """
-    record = read_deployment_record(deployment_path)
+    record = read_recorded_deployment(deployment_path)
     proof = parse_message_proof(read_regular(proof_path, f"proof {proof_path}", LARGEST_PROOF))
     if trusted_hash is None:
         number = proof.transaction.block_number

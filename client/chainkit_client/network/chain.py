@@ -1,7 +1,7 @@
 """The chain behind an endpoint: registered nodes and posted payloads.
 
-Nobody knows what contracts that are not ours emit on another branch, or after an upgrade. So a
-payload that such a contract did not emit here proves no lie: it is absent.
+A payload that contracts which are not ours did not emit here proves no lie (evidence.judgement): it
+is absent.
 
 All functions block; call them in a thread.
 """
@@ -17,17 +17,15 @@ from typing import Final
 from chainkit.chain import Endpoint, LogFilter
 from chainkit.chain.log_ranges import logs_by_pieces
 from chainkit.contracts.deployment import DeploymentRecord
-from chainkit.contracts.followed import FollowedDeployment
+from chainkit.contracts.followed import FollowedDeployment, FollowedRegistry, node_registry_of
 from chainkit.contracts.registry import Registry
 from chainkit.council.evidence.report import fetch_mined
-from chainkit.errors import ConfigurationError, MalformedEnvelope, MalformedLog
-from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
+from chainkit.errors import ConfigurationError, MalformedLog
+from chainkit.evidence.emission import EmittingContracts, MinedTransaction
 from chainkit.evidence.judgement import EnvelopeJudge, Find
 from chainkit.evidence.verdict import Verdict
 from chainkit.protocol.envelope import (
-    parse_originator_envelope,
     quarantine_reason,
-    unsigned_originator_envelope,
 )
 from chainkit.protocol.events import decode_payload_event
 from chainkit.protocol.payload_contract import PayloadContract
@@ -37,7 +35,6 @@ from chainkit_client.network.chain_status import ChainStatus, Found
 MOST_BLOCKS: Final = 1_000_000
 """Blocks in which an inbox's updates are searched: most contracts index no inbox id."""
 
-_RECORD: Final = "deployment record"
 _NONE: Final = frozenset[int]()
 
 
@@ -58,12 +55,9 @@ class Chain:
         return record.sparse_originator_ids if isinstance(record, FollowedDeployment) else _NONE
 
     @property
-    def own_record(self) -> DeploymentRecord:
-        """The record of our own contracts. Raises ConfigurationError where it lists others."""
-        if isinstance(self.record, FollowedDeployment):
-            expected = "one of our own contracts, which emit what they are called with"
-            raise ConfigurationError(_RECORD, expected, "one with payload_contracts")
-        return self.record
+    def node_registry(self) -> FollowedRegistry:
+        """The registry on the chain. Raises ConfigurationError where the record names none."""
+        return node_registry_of(self.record)
 
     def read_nodes(self, wanted: Sequence[int] = ()) -> tuple[BlockReference, Sequence[Node]]:
         """Return the head, and the registry there.
@@ -71,7 +65,7 @@ class Chain:
         Raises ConfigurationError for unknown ids, and where no node is enabled.
         """
         block = self.endpoint.head().reference
-        nodes = Registry(self.endpoint, self._registry()).nodes(block)
+        nodes = Registry(self.endpoint, self.node_registry.address).nodes(block)
         known = {each.node_id for each in nodes}
         for each in wanted:
             if each not in known:
@@ -140,42 +134,7 @@ class Chain:
         """Return the last final block, None where the endpoint knows no final block."""
         return self.endpoint.tagged_header("finalized")
 
-    def _registry(self) -> bytes:
-        if isinstance(self.record, FollowedDeployment):
-            return self.record.registry_here(_RECORD).address
-        return self.record.node_registry.address
-
     def _judge(self, node: Node, block: BlockReference, find: Find, envelope: bytes) -> Verdict:
-        if isinstance(self.record, FollowedDeployment):
-            is_there = _is_emitted(self.record.contracts, block, find, envelope)
-            return Verdict.REFUTED if is_there else Verdict.NOT_PROVED
-        judge = EnvelopeJudge(
-            node,
-            PayloadAddresses(*self.own_record.payload_addresses),
-            block,
-            find,
-            "this endpoint does not know",
-        )
+        contracts = EmittingContracts.of(self.record)
+        judge = EnvelopeJudge(node, contracts, block, find, "this endpoint does not know")
         return judge.judge(envelope).verdict
-
-
-def _is_emitted(
-    contracts: Iterable[PayloadContract], block: BlockReference, find: Find, envelope: bytes
-) -> bool:
-    """Return whether the named transaction emitted exactly what an envelope has, up to a block."""
-    try:
-        served = parse_originator_envelope(envelope)
-    except MalformedEnvelope:
-        return False
-    mined = find(served.transaction_hash)
-    if mined is None or mined.receipt.block.number > block.number:
-        return False
-    by_address = {each.address: each for each in contracts}
-    timestamp = mined.receipt.block.timestamp
-    events = (
-        decode_payload_event(log, contract)
-        for log in mined.receipt.logs
-        if (contract := by_address.get(log.address)) and log.topics[:1] == (contract.topic,)
-    )
-    unsigned = served.unsigned_originator_envelope
-    return any(unsigned_originator_envelope(event, timestamp) == unsigned for event in events)

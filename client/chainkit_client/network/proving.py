@@ -46,12 +46,12 @@ def prove(
     transaction, header = _proved(chain, transaction_hash)
     tool = f"chainkit {__version__}"
     proof = MessageProof(tool, envelope, header, transaction)
-    return proof, verify_message(proof, keccak256(header), chain.own_record)
+    return proof, verify_message(proof, keccak256(header), chain.record)
 
 
 def _registration(chain: Chain, node_id: int, advance: Advance) -> bytes:
     """Return the hash of the transaction that registered a node."""
-    registry = chain.own_record.node_registry
+    registry = chain.node_registry
     wanted = LogFilter((registry.address,), (NODE_UPDATED_TOPIC,))
     head = chain.endpoint.head().number
     for blocks, logs in logs_by_pieces(chain.endpoint, registry.block, head, wanted):

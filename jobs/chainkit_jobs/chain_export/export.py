@@ -34,9 +34,9 @@ from chainkit_jobs.chain_export.kept import (
 )
 from chainkit_jobs.chain_export.limits import DEFAULT_PARALLEL, DEFAULT_RANGE_BLOCKS
 from chainkit_jobs.chain_export.range_files import BlockRange, RangeFiles, ranges_of
-from chainkit_jobs.chain_export.recorded import Recorded, recorded
 from chainkit_jobs.chain_export.sequence_check import PayloadLogs, SequenceCheck
 from chainkit_jobs.counters import Counted, counters_of
+from chainkit_jobs.recorded import Recorded, recorded
 
 
 class ProgressCallback(Protocol):

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 
 from chainkit.documents.fields import Fields, read_json
 from chainkit.errors import ConfigurationError, StoreError
-from chainkit.evidence.emission import PayloadAddresses
+from chainkit.evidence.emission import EmittingContracts
 from chainkit.evidence.findings import BundledFinding, FindingEvent
 from chainkit.exports import sha256_of
 from chainkit.types import HASH_LENGTH, BlockReference
 from chainkit_jobs.administration.replay import REGISTRY
 from chainkit_jobs.findings import FINDINGS, Severity
-from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, read_export
+from chainkit_jobs.sources import Export, emitting_contracts, read_export
 
 _BATCH_ROWS: Final = 100
 """Few: an envelope may hold a payload near the block's gas limit."""
@@ -43,9 +43,9 @@ class BundleInputs:
     findings_digest: str
 
     @property
-    def contracts(self) -> PayloadAddresses:
+    def contracts(self) -> EmittingContracts:
         """The contracts that the chain export names."""
-        return PayloadAddresses(*map(self.chain.contract, PAYLOAD_CONTRACTS))
+        return emitting_contracts(self.chain)
 
     @property
     def node_registry(self) -> bytes:

@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 
 from chainkit.documents.fields import Fields, read_json
 from chainkit.errors import ConfigurationError, MalformedData, StoreError
-from chainkit.evidence.emission import PayloadAddresses
 from chainkit.evidence.judgement import EnvelopeJudge
 from chainkit.evidence.verdict import EnvelopeVerdict, Verdict
 from chainkit.protocol.envelope import parse_originator_envelope, recover_node_key
@@ -21,7 +20,7 @@ from chainkit.types import BlockReference, Node
 from chainkit_jobs.evidence.bundle_chain import ABSENCE, ChainRows
 from chainkit_jobs.evidence.bundle_inputs import check_audited
 from chainkit_jobs.findings import FINDINGS, Code
-from chainkit_jobs.sources import PAYLOAD_CONTRACTS, Export, read_export
+from chainkit_jobs.sources import Export, emitting_contracts, read_export
 
 REPORTABLE: Final = frozenset({Code.ENVELOPE_ALTERED, Code.ENVELOPE_INVENTED})
 """Findings of type BLOCKCHAIN_INCONSISTENCY: a payload that does not match the chain's."""
@@ -67,7 +66,7 @@ def judge_finding(finding: dict[str, Any], chain: Export) -> EnvelopeVerdict:
     """
     rows = ChainRows(chain)
     accused = Node(finding["node_id"], finding["node_public_key"], "", is_enabled=True)
-    contracts = PayloadAddresses(*map(chain.contract, PAYLOAD_CONTRACTS))
+    contracts = emitting_contracts(chain)
     last = BlockReference(
         chain.manifest.to_block, bytes.fromhex(chain.manifest.to_block_hash.removeprefix("0x"))
     )

@@ -8,7 +8,6 @@ from typing import Any
 
 from pyspark import SparkContext
 
-from chainkit.errors import MalformedLog
 from chainkit.exports import Manifest
 from chainkit.terminal.bar import progress_bar
 from chainkit_jobs.cost.digest import CostDigest, read_digest
@@ -22,7 +21,7 @@ from chainkit_jobs.reconcile.chain_findings import (
 )
 from chainkit_jobs.reconcile.chain_keys import chain_keys
 from chainkit_jobs.reconcile.doubtful import misplaced_rows
-from chainkit_jobs.reconcile.expected import expected_envelopes
+from chainkit_jobs.reconcile.expected import check_decoded, expected_envelopes
 from chainkit_jobs.reconcile.inputs import Inputs
 from chainkit_jobs.reconcile.judge import judge_nodes, unreadable_by_spark
 from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
@@ -136,7 +135,7 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
     with progress_bar("comparing", len(plan.units) + len(plan.leftovers)) as advance:
         screening = Screening(context, plan, work, advance)
     scope, found = scope.without(screening.unreadable), screening.found
-    _check_decoded(found)
+    check_decoded(unit.malformed for unit in found.units if unit.malformed)
     payloads = _payloads(found)
     fields = ("sequence_before", "sequence_after")
     _bounds(scope.chain.manifest, payloads).check(f"export {scope.chain.directory}", fields)
@@ -202,14 +201,6 @@ def _about_chain(
         found += event_findings(scope.administration)
         found += payload_findings(screening.rows(FORBIDDEN), scope.administration)
     return found
-
-
-def _check_decoded(screening: Found) -> None:
-    """Raise MalformedLog if the export holds a log that the contracts cannot have emitted."""
-    malformed = [unit.malformed for unit in screening.units if unit.malformed]
-    for log in sorted(malformed, key=lambda log: (log["block_number"], log["log_index"]))[:1]:
-        place = f"block {log['block_number']}, log {log['log_index']}"
-        raise MalformedLog("chain export", "payload logs that decode", log["malformed"], place)
 
 
 def _bounds(manifest: Manifest, payloads: Payloads) -> SequenceBounds:

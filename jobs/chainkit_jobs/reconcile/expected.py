@@ -111,6 +111,17 @@ def without_left_out(expected: DataFrame, sparse: Collection[int]) -> DataFrame:
     return placed.filter(is_free | is_first).select(*EXPECTED.names)
 
 
+def check_decoded(malformed: Iterable[Mapping[str, Any]]) -> None:
+    """Raise MalformedLog for the first of the logs that the contracts cannot have emitted, if any.
+
+    ``malformed`` has ``block_number``, ``log_index`` and ``malformed`` of EXPECTED.
+    """
+    places = {(row["block_number"], row["log_index"]): row["malformed"] for row in malformed}
+    for number, index in sorted(places)[:1]:
+        got, place = places[number, index], f"block {number}, log {index}"
+        raise MalformedLog("chain export", "payload logs that decode", got, place)
+
+
 def _decode_batches(
     batches: Iterable[pa.RecordBatch], contracts: Mapping[str, PayloadContract]
 ) -> Iterator[pa.RecordBatch]:

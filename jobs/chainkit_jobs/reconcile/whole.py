@@ -13,13 +13,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from chainkit.errors import MalformedLog
 from chainkit_jobs.counters import Counted, counters_of
 from chainkit_jobs.reconcile.chain_findings import SequenceBounds, chain_findings
 from chainkit_jobs.reconcile.chain_keys import chain_keys
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.doubtful import judge_by_spark
-from chainkit_jobs.reconcile.expected import expected_envelopes, without_left_out
+from chainkit_jobs.reconcile.expected import check_decoded, expected_envelopes, without_left_out
 from chainkit_jobs.reconcile.row_judgement import Judged, Terms
 from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.reconcile.served import served_envelopes
@@ -59,7 +58,8 @@ def compare_whole(spark: SparkSession, scope: AuditScope) -> Whole:
     """Judge the nodes of a scope. Raises MalformedLog where a log is no payload of its contract."""
     logs, blocks = read_logs(spark, scope.chain), read_blocks(spark, scope.chain)
     with kept(expected_envelopes(logs, blocks, scope.contracts)) as decoded:
-        _check_decoded(decoded)
+        malformed = decoded.filter(sf.col("malformed").isNotNull())
+        check_decoded(rows_of(malformed.orderBy("block_number", "log_index").limit(1)))
         counting = without_left_out(decoded, scope.sparse)
         payloads = _payloads(counting)
         left_out = decoded.count() - sum(each.count for each in payloads.values())
@@ -69,13 +69,6 @@ def compare_whole(spark: SparkSession, scope: AuditScope) -> Whole:
             judged=_judged(spark, scope, counting, payloads),
             findings=_findings(scope, counting, payloads),
         )
-
-
-def _check_decoded(decoded: DataFrame) -> None:
-    malformed = decoded.filter(sf.col("malformed").isNotNull())
-    for row in malformed.orderBy("block_number", "log_index").limit(1).collect():
-        place = f"block {row['block_number']}, log {row['log_index']}"
-        raise MalformedLog("chain export", "payload logs that decode", row["malformed"], place)
 
 
 def _payloads(counting: DataFrame) -> dict[int, OriginatorPayloads]:

@@ -46,6 +46,11 @@ class _Chain:
     registry: Registry
     deployment: FollowedDeployment | None
 
+    @property
+    def sparse(self) -> frozenset[int]:
+        """The originators whose ids are sparse, as far as a record says so."""
+        return self.deployment.sparse_originator_ids if self.deployment else frozenset()
+
     def read(self) -> tuple[BlockReference, Sequence[Node], Mapping[int, int | None]]:
         """Return the head, the registry's nodes, and the highest id of each of its originators."""
         endpoint = self.registry.endpoint
@@ -106,9 +111,9 @@ def watch_command(
 
     Each node is asked for its health, for the highest sequence id that it holds of each originator,
     and for the reports that it hosts. The table has originators against nodes, with the lag in
-    brackets. With --once it ends with 1 where an enabled node does not answer or does not serve,
-    or where evidence proves that one broke the protocol. --json gives one document for each look,
-    on a line of its own without --once.
+    brackets, unless the originator's ids are sparse. With --once it ends with 1 where an enabled
+    node does not answer or does not serve, or where evidence proves that one broke the protocol.
+    --json gives one document for each look, on a line of its own without --once.
 
     \b
     Example:
@@ -173,6 +178,7 @@ async def _look(chain: _Chain, asker: NetworkAsker) -> NetworkStatus:
         nodes=answers,
         highest=highest,
         accusations=asker.reported.accusations(),
+        sparse=chain.sparse,
     )
 
 

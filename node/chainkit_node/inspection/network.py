@@ -86,11 +86,18 @@ class NetworkStatus:
     by the node that holds most."""
     accusations: tuple[Accusation, ...]
     """By the accused's id."""
+    sparse: frozenset[int] = frozenset()
+    """Originators whose ids have gaps and come in any order (ADR 50)."""
 
     def lag(self, node: NodeAnswer, originator_id: int) -> int | None:
-        """Return how many ids of an originator a node lacks; None where the node did not say."""
+        """Return how many ids of an originator a node lacks.
+
+        None where the node did not say, and where ids are sparse: their difference counts nothing.
+        """
         held = node.held.get(originator_id)
-        return None if held is None else max(self.highest[originator_id] - held, 0)
+        if held is None or originator_id in self.sparse:
+            return None
+        return max(self.highest[originator_id] - held, 0)
 
 
 def find_network_attention(network: NetworkStatus) -> tuple[NetworkAttention, ...]:

@@ -145,7 +145,7 @@ def parse_deployment_record(content: Any, subject: str) -> DeploymentRecord:
     fields = Fields(content, subject)
     if fields.has("payload_contracts") and not fields.has("contracts"):
         expected = "a record that the deploy script wrote"
-        place = "payload_contracts serve index, node, gateway, client, audit exports and reconcile"
+        place = "payload_contracts: see deployments/README.md"
         raise ConfigurationError(subject, expected, "one written by hand", place)
     if (version := fields.integer("format")) != RECORD_FORMAT:
         raise ConfigurationError(subject, f"format {RECORD_FORMAT}", version)

@@ -95,7 +95,7 @@ class FollowedDeployment:
     @classmethod
     def of(cls, record: DeploymentRecord) -> Self:
         """Return what is to follow of a deployment of our own contracts."""
-        registry, sequence = record.node_registry, record.originator_sequence
+        sequence = record.originator_sequence
         kinds = (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
         return cls(
             chain_id=record.chain_id,
@@ -109,9 +109,7 @@ class FollowedDeployment:
                     sequence.address, LAST_SELECTOR, sequence.block
                 )
             },
-            registry=FollowedRegistry(
-                registry.address, registry.block, record.chain_id, record.genesis_hash
-            ),
+            registry=node_registry_of(record),
         )
 
     @property
@@ -201,6 +199,18 @@ def read_recorded_deployment(path: Path) -> DeploymentRecord | FollowedDeploymen
     if Fields(content, subject).has("payload_contracts"):
         return parse_followed_deployment(content, subject)
     return parse_deployment_record(content, subject)
+
+
+def node_registry_of(record: DeploymentRecord | FollowedDeployment) -> FollowedRegistry:
+    """Return the registry on the chain of a record of either kind.
+
+    Raises ConfigurationError where there is none, or elsewhere.
+    """
+    if isinstance(record, FollowedDeployment):
+        return record.registry_here("deployment record")
+    registry = record.node_registry
+    place = registry.address, registry.block
+    return FollowedRegistry(*place, record.chain_id, record.genesis_hash)
 
 
 def payload_contract_content(contract: PayloadContract) -> dict[str, Any]:

@@ -20,14 +20,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chainkit.documents.canonical import Record, check_form, line_bytes, page_bytes, parse_object
-from chainkit.errors import MalformedData
-from chainkit.evidence.emission import PayloadAddresses
+from chainkit.contracts.followed import parse_payload_contracts, payload_contract_content
+from chainkit.contracts.parameters import SEQUENCED_LOGS
+from chainkit.documents.canonical import (
+    Record,
+    check_form,
+    line_bytes,
+    page_bytes,
+    parse_object,
+    short,
+)
+from chainkit.errors import ConfigurationError, MalformedData
+from chainkit.evidence.emission import EmittingContracts
 from chainkit.signatures import PUBLIC_KEY_LENGTH
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockReference
 
 BUNDLE_FORMAT: Final = 2
+"""About our own contracts."""
+LISTED_FORMAT: Final = 3
+"""About others, which the page describes. Older versions refuse it."""
 
 BUNDLE_NAME: Final = "bundle.json"
 HEADERS_NAME: Final = "headers.rlp"
@@ -40,7 +52,8 @@ INPUT_NAMES: Final = ("chain_manifest", "findings", "node_manifest", "summary")
 """The sources of a bundle; it contains the sha256 of each."""
 
 _SUBJECT: Final = BUNDLE_NAME
-_CONTRACTS: Final = ("GroupMessages", "IdentityUpdates", "NodeRegistry")
+_REGISTRY: Final = "NodeRegistry"
+_LISTED: Final = "payload_contracts"
 _DIGEST: Final = ("[0-9a-f]{64}", "64 hex digits")
 _FIELDS: Final = (
     *("chain_id", "contracts", "files", "findings", "first_block", "format", "genesis_hash"),
@@ -66,7 +79,7 @@ class Bundle:
     chain_id: int
     genesis_hash: bytes
     """32 bytes."""
-    contracts: PayloadAddresses
+    contracts: EmittingContracts
     node_registry: bytes
     """20 bytes."""
     node_id: int
@@ -100,11 +113,15 @@ def bundle_bytes(bundle: Bundle) -> bytes:
 
 def parse_bundle(data: bytes) -> Bundle:
     """Read ``bundle.json``. Raises MalformedData unless it is as ``bundle_bytes`` writes it."""
-    fields = Record(parse_object(data, _SUBJECT), _SUBJECT, _FIELDS)
-    if fields.integer("format") != BUNDLE_FORMAT:
-        raise MalformedData(_SUBJECT, f"format {BUNDLE_FORMAT}", fields.integer("format"))
-    contracts = fields.record("contracts", *_CONTRACTS)
-    messages, updates, registry = (contracts.bytes(name, ADDRESS_LENGTH) for name in _CONTRACTS)
+    content = parse_object(data, _SUBJECT)
+    listed = isinstance(content, dict) and content.get(_LISTED)
+    fields = Record(content, _SUBJECT, (*_FIELDS, *([_LISTED] if listed else ())))
+    expected = LISTED_FORMAT if listed else BUNDLE_FORMAT
+    if fields.integer("format") != expected:
+        raise MalformedData(_SUBJECT, f"format {expected}", fields.integer("format"))
+    names = () if listed else SEQUENCED_LOGS
+    named = fields.record("contracts", *names, _REGISTRY)
+    addresses = [named.bytes(name, ADDRESS_LENGTH) for name in names]
     trusted = fields.record("trusted_block", "hash", "number")
     inputs = fields.record("inputs", *INPUT_NAMES)
     files = fields.record("files", *FILE_NAMES)
@@ -112,8 +129,8 @@ def parse_bundle(data: bytes) -> Bundle:
         tool=fields.text("tool"),
         chain_id=fields.integer("chain_id"),
         genesis_hash=fields.bytes("genesis_hash", HASH_LENGTH),
-        contracts=PayloadAddresses(messages, updates),
-        node_registry=registry,
+        contracts=_listed(listed) if listed else EmittingContracts.own(*addresses),
+        node_registry=named.bytes(_REGISTRY, ADDRESS_LENGTH),
         node_id=fields.integer("node_id", 2**32 - 1),
         first_block=fields.integer("first_block"),
         trusted_block=BlockReference(trusted.integer("number"), trusted.bytes("hash", HASH_LENGTH)),
@@ -136,21 +153,29 @@ def parse_bundle(data: bytes) -> Bundle:
     return bundle
 
 
+def _listed(content: Any) -> EmittingContracts:
+    try:
+        return EmittingContracts(parse_payload_contracts(content, _SUBJECT), are_own=False)
+    except ConfigurationError as error:
+        raise MalformedData(_SUBJECT, _LISTED, short(str(error))) from error
+
+
 def _digest(fields: Record) -> FileDigest:
     return FileDigest(fields.integer("bytes"), fields.text("sha256", *_DIGEST))
 
 
 def _content(bundle: Bundle) -> dict[str, Any]:
     key = bundle.reporter_public_key
-    addresses = (bundle.contracts.group_messages, bundle.contracts.identity_updates)
+    contracts, registry = bundle.contracts, {_REGISTRY: hex0x(bundle.node_registry)}
+    about: dict[str, Any] = {"format": BUNDLE_FORMAT, "contracts": contracts.described | registry}
+    if not contracts.are_own:
+        listed = list(map(payload_contract_content, contracts.contracts))
+        about = {"format": LISTED_FORMAT, "contracts": registry, _LISTED: listed}
     return {
-        "format": BUNDLE_FORMAT,
+        **about,
         "tool": bundle.tool,
         "chain_id": bundle.chain_id,
         "genesis_hash": hex0x(bundle.genesis_hash),
-        "contracts": dict(
-            zip(_CONTRACTS, map(hex0x, (*addresses, bundle.node_registry)), strict=True)
-        ),
         "node_id": bundle.node_id,
         "first_block": bundle.first_block,
         "trusted_block": {

@@ -4,31 +4,84 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
+from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment, payload_contract_content
 from chainkit.contracts.interface import shipped_interface
+from chainkit.contracts.parameters import SEQUENCED_LOGS
 from chainkit.errors import MalformedData
 from chainkit.protocol.events import (
-    IDENTITY_UPDATE_CREATED_TOPIC,
-    MESSAGE_SENT_TOPIC,
     NODE_UPDATED_TOPIC,
     decode_node_updated,
     decode_payload_event,
 )
-from chainkit.types import Node, PayloadEvent, Receipt, identity_update_created, message_sent
+from chainkit.protocol.payload_contract import PayloadContract
+from chainkit.text.hexadecimal import hex0x
+from chainkit.types import (
+    BLOCKCHAIN_ORIGINATOR_ID,
+    Node,
+    PayloadEvent,
+    Receipt,
+    TopicKind,
+    identity_update_created,
+    message_sent,
+)
 
-_PAYLOAD_TOPICS: Final = ((MESSAGE_SENT_TOPIC,), (IDENTITY_UPDATE_CREATED_TOPIC,))
+_KINDS: Final = (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
 
 
 @dataclass(frozen=True, slots=True)
-class PayloadAddresses:
-    """The two contracts whose events become node-0 envelopes; 20 bytes each.
+class EmittingContracts:
+    """The contracts whose events become envelopes of the chain.
 
     Never from the evidence: the named contracts decide the shown meaning of a call.
     """
 
-    group_messages: bytes
-    identity_updates: bytes
+    contracts: tuple[PayloadContract, ...]
+    are_own: bool
+    """Whether they are our own, which emit what they are called with, under originator 0.
+
+    Nobody knows what contracts that are not ours emit on another branch, or after an upgrade.
+    """
+
+    @classmethod
+    def own(cls, group_messages: bytes, identity_updates: bytes) -> Self:
+        """Return our own two, at these addresses of 20 bytes."""
+        places = zip(SEQUENCED_LOGS, (group_messages, identity_updates), _KINDS, strict=True)
+        return cls(tuple(PayloadContract(name, at, 0, kind) for name, at, kind in places), True)
+
+    @classmethod
+    def of(cls, record: DeploymentRecord | FollowedDeployment) -> Self:
+        """Return those of a deployment record."""
+        if isinstance(record, DeploymentRecord):
+            return cls.own(*record.payload_addresses)
+        return cls(record.contracts, False)
+
+    @property
+    def described(self) -> dict[str, str]:
+        """All that evidence says of each, by name: of our own the address."""
+        if self.are_own:
+            return {contract.name: hex0x(contract.address) for contract in self.contracts}
+        return {contract.name: _description(contract) for contract in self.contracts}
+
+    def why_no_place(self, originator_id: int, sequence_id: int) -> str | None:
+        """Say why no log of the chain has an originator and a sequence id; None if one may.
+
+        Contracts that are not ours may use any: a record may be older than they are.
+        """
+        if not self.are_own:
+            return None
+        if originator_id != BLOCKCHAIN_ORIGINATOR_ID:
+            return f"the envelope names originator {originator_id}, and the blockchain is 0"
+        if sequence_id == 0:
+            return "the envelope has sequence id 0, and the contracts count from 1"
+        return None
+
+
+def _description(contract: PayloadContract) -> str:
+    content = payload_contract_content(contract)
+    return ", ".join(f"{field} {value}" for field, value in content.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +93,16 @@ class MinedTransaction:
     """Its calldata."""
 
 
-def posted_payloads(receipt: Receipt, contracts: PayloadAddresses) -> list[PayloadEvent]:
-    """Return the payloads that a transaction posted to the two contracts, in their order.
+def posted_payloads(receipt: Receipt, emitting: EmittingContracts) -> list[PayloadEvent]:
+    """Return the payloads that a transaction posted to the contracts, in their order.
 
     Raises MalformedLog where a contract emitted data that it cannot.
     """
-    addresses = (contracts.group_messages, contracts.identity_updates)
+    by_address = {contract.address: contract for contract in emitting.contracts}
     return [
-        decode_payload_event(log)
+        decode_payload_event(log, contract)
         for log in receipt.logs
-        if log.address in addresses and log.topics in _PAYLOAD_TOPICS
+        if (contract := by_address.get(log.address)) and log.topics[:1] == (contract.topic,)
     ]
 
 
@@ -69,16 +122,19 @@ def registry_entries(
 
 
 def promised_payload(
-    transaction: MinedTransaction, emitted: Sequence[PayloadEvent], contracts: PayloadAddresses
+    transaction: MinedTransaction, emitted: Sequence[PayloadEvent], emitting: EmittingContracts
 ) -> PayloadEvent | None:
     """Return the payload that a direct call emits if it succeeds, None if the call does not fix it.
 
-    Its sequence id is the one emitted here, or 0 where the call reverted.
+    Its sequence id is the one emitted here, or 0 where the call reverted. Calls of contracts that
+    are not ours fix nothing.
     """
+    if not emitting.are_own:
+        return None
     sequence_id = emitted[0].sequence_id if emitted else 0
     receipt = transaction.receipt
     try:
-        promised = _arguments(receipt.to, transaction.input, sequence_id, contracts)
+        promised = _arguments(receipt.to, transaction.input, sequence_id, emitting.contracts)
     except MalformedData:
         return None  # an administrator's call, or one that always reverts
     # A contract that does not emit its arguments unchanged is none that the proof rests on.
@@ -87,12 +143,13 @@ def promised_payload(
 
 
 def _arguments(
-    called: bytes | None, calldata: bytes, sequence_id: int, contracts: PayloadAddresses
+    called: bytes | None, calldata: bytes, sequence_id: int, own: Sequence[PayloadContract]
 ) -> PayloadEvent | None:
-    if called == contracts.group_messages:
+    group_messages, identity_updates = (contract.address for contract in own)
+    if called == group_messages:
         arguments = shipped_interface("GroupMessages").arguments("addMessage", calldata)
         return message_sent(arguments["groupId"], arguments["message"], sequence_id)
-    if called == contracts.identity_updates:
+    if called == identity_updates:
         interface = shipped_interface("IdentityUpdates")
         arguments = interface.arguments("addIdentityUpdate", calldata)
         return identity_update_created(arguments["inboxId"], arguments["update"], sequence_id)

@@ -12,7 +12,8 @@ seen other data. The conditions are:
 - The envelope contains the accused node's signature, over envelope and transaction hash together.
 - **proved**: the signed bytes are not the ones that every node builds from some log: another
   originator than 0, sequence id 0, a time that no block gives to the sequence id (ADR 45), a
-  payer's signature, an unknown or repeated field. No transaction excuses them.
+  payer's signature, an unknown or repeated field. No transaction excuses them. Contracts that are
+  not ours may use any originator and sequence id.
 - **proved**: the transaction calls one of the two payload contracts directly, and the payload and
   topic of that call are not the envelope's. The calldata fixes what a direct call emits, and the
   transaction's hash fixes the calldata: on no branch of the chain, past or future, could an honest
@@ -26,6 +27,8 @@ seen other data. The conditions are:
     - The transaction reached the contracts through another one (a multicall, a contract wallet).
       The payload that it passes on may depend on its state, hence on the branch, so a payload that
       is missing here may have been emitted there. All payloads of the transaction are compared.
+    - The contracts are not ours: nobody knows what they emit on another branch, or after an
+      upgrade.
     - The envelope does not parse, or the signature is not the accused node's: no part of it accuses
       that node.
 - **refuted**: the unsigned envelope and the transaction are, byte for byte, what every honest node
@@ -44,8 +47,8 @@ from typing import TypeAlias
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.evidence.emission import (
+    EmittingContracts,
     MinedTransaction,
-    PayloadAddresses,
     posted_payloads,
     promised_payload,
 )
@@ -63,13 +66,12 @@ from chainkit.protocol.envelope import (
 from chainkit.protocol.served_topic import served_topic
 from chainkit.signatures import address_of, keccak256
 from chainkit.types import (
-    BLOCKCHAIN_ORIGINATOR_ID,
     HASH_LENGTH,
     BlockReference,
     Node,
     PayloadEvent,
     Receipt,
-    message_sent,
+    TopicKind,
 )
 
 Find: TypeAlias = Callable[[bytes], MinedTransaction | None]
@@ -82,7 +84,7 @@ class EnvelopeJudge:
 
     accused: Node | None
     """None if no such node is registered at the block, or nothing proves that it is."""
-    contracts: PayloadAddresses
+    contracts: EmittingContracts
     block: BlockReference
     """Nothing above it is looked at."""
     find: Find
@@ -121,7 +123,7 @@ class _EnvelopeCheck:
         if (reason := self._foreign_signature(served)) is not None:
             return Verdict.NOT_PROVED, reason
         self._is_signed = True
-        if (reason := _impossible_form(served)) is not None:
+        if (reason := _impossible_form(served, self._against.contracts)) is not None:
             return Verdict.PROVED, reason
         transaction = self._against.find(served.transaction_hash)
         last = self._against.block
@@ -173,6 +175,11 @@ class _EnvelopeCheck:
             )
         for event in emitted:
             self._note("chain", f"{_described(event)}, sequence id {event.sequence_id}")
+        if not self._against.contracts.are_own:
+            return Verdict.NOT_PROVED, (
+                "nobody knows what contracts that are not chainkit's own emit on another branch, "
+                "or after an upgrade"
+            )
         if promised is None:
             return Verdict.NOT_PROVED, (
                 "no direct call of a payload contract fixes what this transaction emits: it may "
@@ -191,21 +198,26 @@ class _EnvelopeCheck:
         self._steps.append(Step(name, found))
 
 
-def _impossible_form(served: ServedEnvelope) -> str | None:
+def _impossible_form(served: ServedEnvelope, contracts: EmittingContracts) -> str | None:
     """Return why no log of any chain gives these signed bytes, or None if one might.
 
     Sequence id and time are taken as served; everything else in an unsigned envelope follows
     from the payload (XIP-49 §3.2.1), and its one serialization with it.
     """
-    if served.originator_id != BLOCKCHAIN_ORIGINATOR_ID:
-        return f"the envelope names originator {served.originator_id}, and the blockchain is 0"
-    if served.sequence_id == 0:
-        return "the envelope has sequence id 0, and the contracts count from 1"
+    place = served.originator_id, served.sequence_id
+    if (reason := contracts.why_no_place(*place)) is not None:
+        return reason
     if not is_of_block(served.originator_ns, served.sequence_id):
         number = served.sequence_id
         return f"no block gives payload {number} the envelope's time, {served.originator_ns} ns"
     # The kind of event does not enter the bytes: any one stands for all.
-    event = message_sent(bytes(HASH_LENGTH), served.client_envelope, served.sequence_id)
+    event = PayloadEvent(
+        TopicKind.GROUP_MESSAGE,
+        bytes(HASH_LENGTH),
+        served.client_envelope,
+        served.sequence_id,
+        served.originator_id,
+    )
     timestamp = block_timestamp(served.originator_ns)
     if unsigned_originator_envelope(event, timestamp) != served.unsigned_originator_envelope:
         return "the signed bytes hold more than payload, sequence id and time: no node adds to them"

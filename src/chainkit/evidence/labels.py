@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Final
 
 from chainkit.errors import MalformedData
+from chainkit.evidence.emission import EmittingContracts
 from chainkit.evidence.findings import BundledFinding
 from chainkit.evidence.verdict import EnvelopeVerdict
-from chainkit.protocol.envelope import ServedEnvelope, breaks_the_xip, quarantine_reason
-from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, PayloadEvent
+from chainkit.protocol.envelope import breaks_the_xip, quarantine_reason
+from chainkit.types import PayloadEvent
 
 ALTERED: Final = "ENVELOPE_ALTERED"
 INVENTED: Final = "ENVELOPE_INVENTED"
@@ -48,7 +49,10 @@ def _other_sequence(
 
 
 def codes_that_follow(
-    judged: EnvelopeVerdict, log: PayloadEvent | None, expected_digest: bytes | None
+    judged: EnvelopeVerdict,
+    log: PayloadEvent | None,
+    expected_digest: bytes | None,
+    contracts: EmittingContracts,
 ) -> tuple[str, ...]:
     """Return the codes that a served envelope and the chain's log show, the gravest first.
 
@@ -59,7 +63,7 @@ def codes_that_follow(
     if served is None:
         return (UNREADABLE,)
     codes = []
-    if _is_impossible(served):
+    if contracts.why_no_place(served.originator_id, served.sequence_id) is not None:
         codes.append(INVENTED)
     elif log is not None and judged.signed_digest != expected_digest:
         codes.append(ALTERED)
@@ -72,7 +76,3 @@ def codes_that_follow(
     if judged.is_signed is False:
         codes.append(SIGNATURE_INVALID)
     return tuple(codes)
-
-
-def _is_impossible(served: ServedEnvelope) -> bool:
-    return served.originator_id != BLOCKCHAIN_ORIGINATOR_ID or served.sequence_id == 0

@@ -18,12 +18,13 @@ from typing import Any, Final
 from eth_account import Account
 
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment, node_registry_of
 from chainkit.documents.canonical import Record, check_form, page_bytes, parse_object
 from chainkit.errors import ConfigurationError, MalformedData, MalformedEnvelope
 from chainkit.ethereum import DecodedHeader, decode_header, verify_inclusion
 from chainkit.evidence.emission import (
+    EmittingContracts,
     MinedTransaction,
-    PayloadAddresses,
     posted_payloads,
     registry_entries,
 )
@@ -125,12 +126,13 @@ def parse_message_proof(data: bytes) -> MessageProof:
 
 
 def verify_message(
-    proof: MessageProof, trusted_hash: bytes, record: DeploymentRecord
+    proof: MessageProof, trusted_hash: bytes, record: DeploymentRecord | FollowedDeployment
 ) -> ProvedMessage:
     """Prove a message from the hash (32 bytes) of one block; no socket is opened.
 
-    Raises ConfigurationError where the hash is another block's, and MalformedData where the message
-    does not follow from the block and from the contracts of the record.
+    Raises ConfigurationError where the hash is another block's, or the record names no registry of
+    the originator, and MalformedData where the message does not follow from the block and from the
+    contracts of the record.
     """
     header = decode_header(proof.header)
     block = header.header
@@ -152,10 +154,12 @@ def verify_message(
 
 
 def _originated(
-    proof: MessageProof, transaction: MinedTransaction, record: DeploymentRecord
+    proof: MessageProof,
+    transaction: MinedTransaction,
+    record: DeploymentRecord | FollowedDeployment,
 ) -> ProvedMessage:
     node_id, _ = stated_place(proof.envelope)
-    registry = record.node_registry.address
+    registry = node_registry_of(record).address
     entries = registry_entries(transaction, registry, node_id)
     if not entries:
         expected = f"the entry of node {node_id} in the registry {hex0x(registry)}"
@@ -181,12 +185,12 @@ def _of_chain(
     proof: TransactionProof,
     header: DecodedHeader,
     transaction: MinedTransaction,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
 ) -> ProvedMessage:
     receipt = transaction.receipt
     posted = [
         unsigned_originator_envelope(event, receipt.block.timestamp)
-        for event in posted_payloads(receipt, PayloadAddresses(*record.payload_addresses))
+        for event in posted_payloads(receipt, EmittingContracts.of(record))
     ]
     if served.unsigned_originator_envelope not in posted:
         expected = f"one that transaction {hex0x(receipt.transaction_hash)} posted"

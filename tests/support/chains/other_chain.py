@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from eth_abi import encode
 from sqlalchemy import select
 
 from chainkit.chain import Endpoint
+from chainkit.contracts.artifacts import artifact
 from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
 from chainkit.protocol.envelope import ServedEnvelope, parse_originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
@@ -107,13 +109,31 @@ def other_chain(
 
 
 @contextmanager
-def sparse_chain(codes: Mapping[str, bytes], folder: Path) -> Iterator[OtherChain]:
-    """Two contracts that emit payloads under any sequence ids, and the record that says so."""
+def sparse_chain(
+    codes: Mapping[str, bytes], folder: Path, nodes: Collection[SigningKey] = ()
+) -> Iterator[OtherChain]:
+    """Two contracts that emit payloads under any sequence ids, and the record that says so.
+
+    Where ``nodes`` are given, the record names our registry, which lists them: 100, 200 and so on.
+    """
     names = {"BootstrappedMessages": INDEXED_MESSAGE, "BootstrappedUpdates": INDEXED_UPDATE}
     about = {name: {"event": event, "sequence_ids": "sparse"} for name, event in names.items()}
     code = codes["BootstrappedPayloads"]
     with _deployed(dict.fromkeys(names, code), about, folder) as chain:
+        if nodes:
+            _register(chain, nodes)
         yield chain
+
+
+def _register(chain: OtherChain, nodes: Collection[SigningKey]) -> None:
+    mined, owner = chain.mined, chain.mined.accounts[0]
+    address = mined.deploy(artifact("NodeRegistry").creation_code + encode(["address"], [owner]))
+    record = json.loads(chain.record_path.read_text())
+    record["node_registry"] = {"address": address, "block": mined.height()}
+    chain.record_path.write_text(json.dumps(record))
+    signature = "addNode(address,bytes,string)"
+    arguments = [(owner, key.public_key, "https://node.example") for key in nodes]
+    mined.mine([Transaction(owner, address, signature, each) for each in arguments])
 
 
 @contextmanager

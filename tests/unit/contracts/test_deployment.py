@@ -350,5 +350,5 @@ def test_parse__record_written_by_hand__is_told_so() -> None:
 
     assert str(caught.value) == (
         "deployment record: expected a record that the deploy script wrote, got one written by "
-        "hand (payload_contracts serve index, node, gateway, client, audit exports and reconcile)"
+        "hand (payload_contracts: see deployments/README.md)"
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from chainkit.contracts.followed import node_registry_of
 from chainkit.contracts.registry import Registry
 from chainkit.council.gathering.asking import Connect, Gathered, Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
@@ -18,7 +19,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.extras import how_to_install
 from chainkit.nodes.trust import peer_ca_option
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.connection import open_chain
+from chainkit.terminal.connection import open_recorded_chain
 from chainkit.terminal.facts import echo_fact, echo_wrapped
 from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
 from chainkit.terminal.waiting import told_while_waiting
@@ -89,9 +90,9 @@ def gather(
     """
     urls = _given_urls(given)
     connect = _connect_for(seconds)
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    endpoint, record, head = open_recorded_chain(rpc_url, deployment_path)
     block = head.reference
-    nodes = Registry(endpoint, record.node_registry.address).nodes(block)
+    nodes = Registry(endpoint, node_registry_of(record).address).nodes(block)
     hosts = _hosts(nodes, urls)
     folder = ReportFolder(directory)
     gatherer = Gatherer(folder, connect, folder.share(len(hosts), seconds), after_ns)

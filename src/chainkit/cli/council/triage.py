@@ -15,6 +15,11 @@ import click
 from chainkit.cli.change.proposing import TermsOptions, propose_option, write_proposal
 from chainkit.cli.council.triage_output import default_reason, echo_ranking, ranking_json
 from chainkit.contracts.deployment import DeploymentRecord, read_deployment_record
+from chainkit.contracts.followed import (
+    FollowedDeployment,
+    node_registry_of,
+    read_recorded_deployment,
+)
 from chainkit.contracts.registry import Registry
 from chainkit.contracts.state import ContractState
 from chainkit.council.calls import Call
@@ -28,7 +33,7 @@ from chainkit.council.triage.values import RankedNode, Ranking
 from chainkit.errors import ConfigurationError
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.connection import open_chain
+from chainkit.terminal.connection import open_recorded_chain
 from chainkit.terminal.facts import echo_notice
 from chainkit.terminal.options import (
     block_hash,
@@ -102,12 +107,16 @@ def triage(
     """
     rpc_url = _chosen_endpoint(rpc_url, trusted)
     _check_options(rpc_url, propose_path, terms.council_path)
+    # No proposal calls contracts that are not our own.
+    own = None if propose_path is None else read_deployment_record(deployment_path)
     result = _triage(directory, trusted, rpc_url, deployment_path, needed)
     block = None if result.witness is None else result.witness.block
     if not as_json:
         echo_ranking(result.ranking, block)
-    is_proposed = propose_path is not None and _propose(
-        result, directory, propose_path, terms, as_json
+    is_proposed = (
+        own is not None
+        and propose_path is not None
+        and _propose(result, own, directory, propose_path, terms, as_json)
     )
     if as_json:
         proposal = {"proposal": str(propose_path) if is_proposed else None}
@@ -118,7 +127,7 @@ def triage(
 @dataclass(frozen=True, slots=True)
 class _Result:
     ranking: Ranking
-    record: DeploymentRecord
+    record: DeploymentRecord | FollowedDeployment
     witness: Witness | None
 
 
@@ -163,12 +172,14 @@ def _triage(
     return _Result(rank(claims, dismissed, registered, needed), record, witness)
 
 
-def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecord, Witness | None]:
+def _opened(
+    rpc_url: str | None, deployment_path: Path
+) -> tuple[DeploymentRecord | FollowedDeployment, Witness | None]:
     if rpc_url is None:
-        return read_deployment_record(deployment_path), None
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+        return read_recorded_deployment(deployment_path), None
+    endpoint, record, head = open_recorded_chain(rpc_url, deployment_path)
     block = head.reference
-    nodes = Registry(endpoint, record.node_registry.address).registered_nodes(block)
+    nodes = Registry(endpoint, node_registry_of(record).address).registered_nodes(block)
     registered = {each.node.node_id: each for each in nodes}
     # A clock that runs behind would have honest nodes live in the future.
     now_ns = max(time.time_ns(), head.timestamp * NANOSECONDS_PER_SECOND)
@@ -176,10 +187,15 @@ def _opened(rpc_url: str | None, deployment_path: Path) -> tuple[DeploymentRecor
 
 
 def _propose(
-    result: _Result, directory: Path, path: Path, terms: TermsOptions, is_quiet: bool
+    result: _Result,
+    record: DeploymentRecord,
+    directory: Path,
+    path: Path,
+    terms: TermsOptions,
+    is_quiet: bool,
 ) -> bool:
     """Draft the proposal to disable what should be; tell whether there was anything."""
-    nodes, witness, record = result.ranking.to_disable, result.witness, result.record
+    nodes, witness = result.ranking.to_disable, result.witness
     if not nodes or witness is None:
         if not is_quiet:
             click.echo("nothing to propose: no file was written")

@@ -22,8 +22,8 @@ from chainkit.cli.council.verify_output import (
     report_json,
     safety_json,
 )
-from chainkit.cli.registry.options import block_option, open_registry
-from chainkit.contracts.deployment import read_deployment_record
+from chainkit.cli.registry.options import block_option, open_recorded_registry
+from chainkit.contracts.followed import read_recorded_deployment
 from chainkit.council.evidence import (
     BundleVerdict,
     verify_bundle,
@@ -42,7 +42,7 @@ from chainkit.misbehavior.signed import SignedReport, parse_signed
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.connection import open_chain
+from chainkit.terminal.connection import open_recorded_chain
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import (
     block_hash,
@@ -133,7 +133,7 @@ def _verify_report(
         raise click.UsageError("missing --rpc (or CHAINKIT_RPC)")
     data = read_regular(path, f"report {path}", LARGEST_REPORT)
     signed = _signed(path, data)
-    registry, record, block = open_registry(rpc_url, deployment_path, block_number)
+    registry, record, block = open_recorded_registry(rpc_url, deployment_path, block_number)
     digest = {"evidence_sha256": hashlib.sha256(data).hexdigest()}
     content: dict[str, Any]
     if signed.report.misbehavior is Misbehavior.BLOCKCHAIN_INCONSISTENCY:
@@ -190,9 +190,9 @@ def _bundle_verdict(
 ) -> BundleVerdict:
     size = PASSES * sum(file.bytes for file in bundle.files.values())
     if trusted_hash is not None or rpc_url is None:
-        record = read_deployment_record(deployment_path)
+        record = read_recorded_deployment(deployment_path)
         with progress_bar("checking", size) as advance:
             return verify_bundle(path, bundle, trusted_hash or b"", record, advance)
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
+    endpoint, record, head = open_recorded_chain(rpc_url, deployment_path)
     with progress_bar("checking", size) as advance:
         return verify_bundle_with_endpoint(path, bundle, endpoint, record, head.reference, advance)

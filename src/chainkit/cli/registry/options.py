@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
 from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment, node_registry_of
 from chainkit.contracts.registry import Registry
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import address_of, is_valid_public_key
-from chainkit.terminal.connection import open_chain
+from chainkit.terminal.connection import open_chain, open_recorded_chain
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import height_option
 from chainkit.text.hexadecimal import hex0x
@@ -22,6 +23,8 @@ from chainkit.types import BlockHeader, BlockReference, Node
 
 NODE_ID: Final = click.IntRange(1, 2**256 - 1)
 """The range of the registry's uint256, from its first id."""
+
+_Record = TypeVar("_Record", DeploymentRecord, DeploymentRecord | FollowedDeployment)
 
 block_option = height_option(
     "--block", "block_number", "Height to read at; the newest block where it is not given."
@@ -35,11 +38,17 @@ def open_registry(
 
     Raises ConfigurationError for a block above the head or below the registry's own.
     """
-    endpoint, record, head = open_chain(rpc_url, deployment_path)
-    block = head.reference
-    if block_number is not None:
-        block = _block_at(endpoint, record, head, block_number)
-    return Registry(endpoint, record.node_registry.address), record, block
+    return _registry_at(*open_chain(rpc_url, deployment_path), block_number)
+
+
+def open_recorded_registry(
+    rpc_url: str, deployment_path: Path, block_number: int | None
+) -> tuple[Registry, DeploymentRecord | FollowedDeployment, BlockReference]:
+    """Open the registry of a record that may list its ``payload_contracts``; see ``open_registry``.
+
+    Raises ConfigurationError also where that record names no registry on its chain.
+    """
+    return _registry_at(*open_recorded_chain(rpc_url, deployment_path), block_number)
 
 
 def echo_registry(record: DeploymentRecord) -> None:
@@ -77,11 +86,13 @@ def checksummed(address: bytes) -> str:
     return to_checksum_address(address)
 
 
-def _block_at(
-    endpoint: Endpoint, record: DeploymentRecord, head: BlockHeader, number: int
-) -> BlockReference:
-    first = record.node_registry.block
-    if not first <= number <= head.number:
-        expected = f"a height from {first} (the registry's) to {head.number} (the head)"
+def _registry_at(
+    endpoint: Endpoint, record: _Record, head: BlockHeader, number: int | None
+) -> tuple[Registry, _Record, BlockReference]:
+    registry = node_registry_of(record)
+    if number is None:
+        return Registry(endpoint, registry.address), record, head.reference
+    if not registry.block <= number <= head.number:
+        expected = f"a height from {registry.block} (the registry's) to {head.number} (the head)"
         raise ConfigurationError("--block", expected, number)
-    return endpoint.header(number).reference
+    return Registry(endpoint, registry.address), record, endpoint.header(number).reference

@@ -14,6 +14,7 @@ from typing import Final
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment, node_registry_of
 from chainkit.contracts.registry import Registry
 from chainkit.council.evidence.report import (
     accused_words,
@@ -23,7 +24,7 @@ from chainkit.council.evidence.report import (
 )
 from chainkit.errors import ConfigurationError, InconsistentAnswer, MalformedData
 from chainkit.evidence.bundle import REPORTS_NAME, Bundle
-from chainkit.evidence.emission import MinedTransaction, PayloadAddresses, posted_payloads
+from chainkit.evidence.emission import EmittingContracts, MinedTransaction, posted_payloads
 from chainkit.evidence.findings import BundledFinding
 from chainkit.evidence.folder import (
     OpenBundle,
@@ -89,7 +90,7 @@ def verify_bundle(
     directory: Path,
     bundle: Bundle,
     trusted_hash: bytes,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
     advance: Advance = lambda done: None,
 ) -> BundleVerdict:
     """Check a bundle from the hash (32 bytes) of its last block alone; no socket is opened.
@@ -112,7 +113,7 @@ def verify_bundle_with_endpoint(
     directory: Path,
     bundle: Bundle,
     endpoint: Endpoint,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
     head: BlockReference,
     advance: Advance = lambda done: None,
 ) -> BundleVerdict:
@@ -129,7 +130,7 @@ def verify_bundle_with_endpoint(
         got = f"another block {last.number}" if found else f"no block {last.number}"
         expected = f"the chain of the bundle's last block, {last.number}"
         raise ConfigurationError(f"endpoint {endpoint.name}", expected, got)
-    nodes = Registry(endpoint, record.node_registry.address).nodes(head)
+    nodes = Registry(endpoint, node_registry_of(record).address).nodes(head)
     node = next((each for each in nodes if each.node_id == bundle.node_id), None)
     beside = _Beside(
         "neither this bundle nor this endpoint contains",
@@ -161,7 +162,7 @@ class _Beside:
 def _verify(
     directory: Path,
     bundle: Bundle,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
     beside: _Beside,
     advance: Advance,
 ) -> BundleVerdict:
@@ -171,9 +172,9 @@ def _verify(
     transactions = open_transactions(directory, bundle.first_block, last, advance)
     opened = OpenBundle(directory, bundle, transactions)
     accused = registered_node(
-        transactions, bundle.registry_transactions, record.node_registry.address, bundle.node_id
+        transactions, bundle.registry_transactions, node_registry_of(record).address, bundle.node_id
     )
-    contracts = PayloadAddresses(*record.payload_addresses)
+    contracts = EmittingContracts.of(record)
 
     def find(transaction_hash: bytes) -> MinedTransaction | None:
         return transactions.find(transaction_hash) or beside.find(transaction_hash)
@@ -184,19 +185,18 @@ def _verify(
     return BundleVerdict(bundle, accused, steps, findings)
 
 
-def _check_contracts(bundle: Bundle, record: DeploymentRecord) -> None:
+def _check_contracts(bundle: Bundle, record: DeploymentRecord | FollowedDeployment) -> None:
     """Prove that a bundle speaks of the contracts that the reader knows."""
+    known, named = EmittingContracts.of(record).described, bundle.contracts.described
     pairs = {
         "chain id": (record.chain_id, bundle.chain_id),
-        "genesis hash": (record.genesis_hash, bundle.genesis_hash),
-        "GroupMessages": (record.group_messages.address, bundle.contracts.group_messages),
-        "IdentityUpdates": (record.identity_updates.address, bundle.contracts.identity_updates),
-        "NodeRegistry": (record.node_registry.address, bundle.node_registry),
+        "genesis hash": (hex0x(record.genesis_hash), hex0x(bundle.genesis_hash)),
+        **{name: (known.get(name), named.get(name)) for name in sorted({*known, *named})},
+        "NodeRegistry": (hex0x(node_registry_of(record).address), hex0x(bundle.node_registry)),
     }
     for name, (expected, got) in pairs.items():
         if expected != got:
-            words = [hex0x(each) if isinstance(each, bytes) else each for each in (expected, got)]
-            raise ConfigurationError("bundle", f"{name} of the record, {words[0]}", words[1])
+            raise ConfigurationError("bundle", f"{name} of the record, {expected}", got)
 
 
 def _judged(opened: OpenBundle, judge: EnvelopeJudge, advance: Advance) -> Iterator[FindingVerdict]:
@@ -223,7 +223,7 @@ def _judge(opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding) ->
         reason = "nothing was served that proves it: others have to ask the node"
         judged = EnvelopeVerdict(Verdict.NOT_PROVED, reason, (), None)
     else:
-        codes = codes_that_follow(judged, log, finding.expected_digest)
+        codes = codes_that_follow(judged, log, finding.expected_digest, judge.contracts)
     shown = judged.served or log
     return FindingVerdict(
         finding.finding_id,

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from chainkit.chain import Endpoint
 from chainkit.chain.transactions import fetch_input, fetch_receipt
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment, node_registry_of
 from chainkit.contracts.registry import Registry, status_word
 from chainkit.errors import InconsistentAnswer
-from chainkit.evidence.emission import MinedTransaction, PayloadAddresses
+from chainkit.evidence.emission import EmittingContracts, MinedTransaction
 from chainkit.evidence.judgement import EnvelopeJudge
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
 from chainkit.protocol.reports import BlockchainInconsistencyReport, parse_inconsistency_report
@@ -36,7 +37,10 @@ class ReportVerdict:
 
 
 def verify_report(
-    data: bytes, endpoint: Endpoint, record: DeploymentRecord, block: BlockReference
+    data: bytes,
+    endpoint: Endpoint,
+    record: DeploymentRecord | FollowedDeployment,
+    block: BlockReference,
 ) -> ReportVerdict:
     """Check a signed MisbehaviorReport against the chain up to a block (XIP-49 §3.2.7).
 
@@ -44,11 +48,11 @@ def verify_report(
     ChainError where the endpoint gives no clear answer, also if the chain forked meanwhile.
     """
     report = parse_inconsistency_report(data)
-    nodes = Registry(endpoint, record.node_registry.address).nodes(block)
+    nodes = Registry(endpoint, node_registry_of(record).address).nodes(block)
     accused = next((node for node in nodes if node.node_id == report.misbehaving_node_id), None)
     judge = EnvelopeJudge(
         accused,
-        PayloadAddresses(*record.payload_addresses),
+        EmittingContracts.of(record),
         block,
         lambda transaction_hash: fetch_mined(endpoint, transaction_hash),
         "this endpoint does not know",

@@ -8,6 +8,7 @@ from typing import Final
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment, node_registry_of
 from chainkit.contracts.registry import Registry
 from chainkit.council.evidence.report import accused_words, reporter_words
 from chainkit.errors import InconsistentAnswer
@@ -43,7 +44,7 @@ class SafetyVerdict:
 def verify_safety(
     signed: SignedReport,
     endpoint: Endpoint,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
     block: BlockReference,
     now_ns: int,
 ) -> SafetyVerdict:
@@ -52,9 +53,8 @@ def verify_safety(
     ``now_ns`` is the own clock in nanoseconds since 1970; where the block is later, its time
     counts. Raises ChainError where the endpoint gives no clear answer, also if the chain forked.
     """
-    nodes = {
-        each.node_id: each for each in Registry(endpoint, record.node_registry.address).nodes(block)
-    }
+    registry = Registry(endpoint, node_registry_of(record).address)
+    nodes = {each.node_id: each for each in registry.nodes(block)}
     header = endpoint.header(block.number)
     if (found := header.reference) != block:
         raise InconsistentAnswer(f"block {block.number} at {endpoint.name}", block, found)

@@ -8,6 +8,7 @@ from typing import Final
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.council.evidence.bundle import (
     PASSES,
     BundleVerdict,
@@ -65,7 +66,7 @@ class Witness:
 class Examiner:
     """The reference for evidence: an endpoint, or else block hashes that are trusted."""
 
-    record: DeploymentRecord
+    record: DeploymentRecord | FollowedDeployment
     witness: Witness | None
     trusted: Collection[bytes] = ()
     """Hashes (32 bytes) of blocks; without a witness, a bundle must end in one of them."""

@@ -1,4 +1,4 @@
-"""The part of a deployment record that a chain export needs: of our own contracts, or of others."""
+"""The part of a deployment record that exports need: of our own contracts, or of others."""
 
 from __future__ import annotations
 
@@ -38,18 +38,30 @@ class Recorded:
     """Whether the record lists them: they are not our own, and the manifest describes them."""
 
     @property
+    def originator_ids(self) -> tuple[int, ...]:
+        """Those that the contracts post under, in rising order."""
+        return tuple(sorted({contract.originator_id for contract in self.contracts}))
+
+    @property
     def about(self) -> dict[str, Any]:
-        """Fields of the manifest."""
+        """Fields of a chain export's manifest."""
         listed: Sequence[Mapping[str, Any]] | None = None
         if self.is_listed:
             listed = [payload_contract_content(contract) for contract in self.contracts]
         return {
-            "chain_id": self.chain_id,
-            "genesis_hash": hex0x(self.genesis_hash),
-            "contracts": {name: hex0x(address) for name, address in self.addresses.items()},
+            **self.about_network,
             "first_block": self.first_block,
             "first_payload_block": min(contract.block for contract in self.contracts),
             "payload_contracts": listed,
+        }
+
+    @property
+    def about_network(self) -> dict[str, Any]:
+        """Fields of the manifest of an export of any kind."""
+        return {
+            "chain_id": self.chain_id,
+            "genesis_hash": hex0x(self.genesis_hash),
+            "contracts": {name: hex0x(address) for name, address in self.addresses.items()},
         }
 
     def about_counters(

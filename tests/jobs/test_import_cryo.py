@@ -128,3 +128,40 @@ def test_command__json__tells_what_was_written_and_a_second_time_refuses(
     assert (told["written"]["from_block"], told["written"]["to_block"]) == (14, 15)
     assert told["written"]["rows"] == {"blocks": 2, "transactions": 8, "receipts": 8, "logs": 2}
     assert "a folder without an export" in str(again.exception)
+
+
+def test_import__record_that_lists_its_contracts__export_describes_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The same chain, in a record by hand: two contracts that draw from one sequence."""
+    events = {"GroupMessages": "MessageSent", "IdentityUpdates": "IdentityUpdateCreated"}
+    own = json.loads((CRYO / "deployment.json").read_text())
+    places = {
+        name: {field: contract[field] for field in ("address", "block")}
+        for name, contract in own["contracts"].items()
+    }
+    record = {name: own[name] for name in ("format", "chain_id", "genesis_hash")} | {
+        "payload_contracts": [
+            places[name]
+            | {"name": name, "originator_id": 3, "event": f"{event}(bytes32,bytes,uint64)"}
+            for name, event in events.items()
+        ],
+        "counters": {"3": places["OriginatorSequence"] | {"function": "last()"}},
+        "node_registry": places["NodeRegistry"],
+    }
+    (path := tmp_path / "record.json").write_text(json.dumps(record))
+    out = tmp_path / "chain"
+    arguments = ["audit", "import-chain", "--format", "cryo", "--source", str(CRYO / "binary")]
+    options = ["--deployment", str(path), "--out", str(out), "--from-block", "1"]
+
+    result = CliRunner().invoke(chainkit, [*arguments, *options])
+
+    assert result.exit_code == 0, result.output
+    manifest = read_manifest(out, "chain")
+    assert manifest.contracts.keys() == {*events, "NodeRegistry"}
+    assert [(each["name"], each["originator_id"]) for each in manifest.payload_contracts or ()] == [
+        ("GroupMessages", 3),
+        ("IdentityUpdates", 3),
+    ]
+    assert (manifest.first_block, manifest.counters) == (4, None)
+    assert sum(file["rows"] for file in manifest.files.values()) > 0

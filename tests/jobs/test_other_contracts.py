@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from chainkit.protocol.reports import sign_inconsistency_report
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import PayloadEvent, TopicKind
 from chainkit_indexer.export import write_export
+from support.audit.answering_node import answering
 from support.audit.audit_exports import key_of, write_node
 from support.chains.exported_chain import rows_of
 from support.chains.other_chain import (
@@ -93,13 +94,13 @@ def stranger(folder: Path, like: Path, envelopes: list[ServedEnvelope]) -> Path:
     return write_node(folder, signed, OTHER, **about)
 
 
-def reconciled(folder: Path, *options: str) -> dict[str, Any]:
+def reconciled(folder: Path, *options: str, codes: Collection[int] = (0, 1)) -> dict[str, Any]:
     done = run(
         *("audit", "reconcile", "--chain", str(folder / "chain"), "--out", str(folder / "audit")),
         *("--node", f"100={folder / 'node'}", "--node", f"200={folder / 'other'}", "--json"),
         *options,
     )
-    assert done.code in (0, 1), done.err
+    assert done.code in codes, done.err
     summary: dict[str, Any] = done.content
     return summary
 
@@ -312,3 +313,53 @@ def test_export_chain__a_log_is_withheld__a_counter_or_the_proof_tells(
     verified = run("audit", "verify-chain", "--chain", str(folder), "--trust", head_hash(folder))
     assert verified.code == 1
     assert "RECEIPTS_ROOT" in verified.out
+
+
+def test_export_node__answers_before_and_after_a_late_payload__only_the_lying_node_is_accused(
+    spark: SparkSession, audited: Audited, sparse: OtherChain, tmp_path: Path
+) -> None:
+    late = (0, 400)
+    earlier = {place: each for place, each in audited.honest.items() if place != late}
+    asked = {
+        "node": (earlier, KEY),
+        "again": (audited.honest, KEY),
+        "other": (audited.planted, OTHER),
+    }
+    manifests = []
+    for name, (served, key) in asked.items():
+        with answering(served, key) as url:
+            where = ("--rpc", sparse.endpoint.name, "--deployment", str(sparse.record_path))
+            out = ("--out", str(tmp_path / name), "--json", "--page-rows", "2")
+            done = run("audit", "export-node", url, *where, *out)
+        assert done.code == 0, done.err
+        manifests.append(done.content["answered"])
+    (tmp_path / "chain").symlink_to(audited.folder / "chain")
+
+    more = ("--node", f"100={tmp_path / 'again'}")
+    summary = reconciled(tmp_path, *more, *audited.trust, codes=[2])
+
+    assert manifests[:2] == [{"0": 1000, "1": 2}] * 2
+    # Nobody knows which blocks a node knew when it was asked: what it lacks, and what the chain
+    # export lacks, accuses nobody.
+    assert [node["findings"] for node in summary["nodes"]] == [{}, {"ENVELOPE_ALTERED": 2}]
+    assert [node["undecided"] for node in summary["nodes"]] == [0, 1]
+    assert any("their ids are sparse" in each for each in summary["not_compared"])
+
+
+def test_cost__contracts_with_sparse_ids__each_function_that_is_known_is_named(
+    audited: Audited, tmp_path: Path
+) -> None:
+    chain, out = ("--chain", str(audited.folder / "chain")), tmp_path / "cost"
+
+    done = run("audit", "cost", *chain, "--out", str(out), "--json")
+
+    assert done.code == 0, done.err
+    total = done.content["total"]
+    # Six messages in three transactions, two of which carried several; and two updates.
+    assert (total["messages"], total["shared"], total["shared_messages"]) == (8, 2, 5)
+    lines = [json.loads(line) for line in (out / "functions.jsonl").read_text().splitlines()]
+    functions = {(line["contract"], line["function"]): line["messages"] for line in lines}
+    assert functions["BootstrappedUpdates", "addIdentityUpdate(bytes32,bytes)"] == 2
+    assert functions["NodeRegistry", "addNode(address,bytes,string)"] == 0
+    bootstrap = keccak256(b"bootstrapMessages(bytes16,bytes[],uint64[])")[:4].hex()
+    assert functions["BootstrappedMessages", f"0x{bootstrap}"] == 6

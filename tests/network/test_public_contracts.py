@@ -238,7 +238,7 @@ def test_client_prove__a_message_and_a_commit_of_the_chain__others_verify_both(
 
 
 def test_watch__honest_node_with_sparse_ids__is_well_until_two_of_its_envelopes_contradict(
-    public: Public, node: Api
+    public: Public, node: Api, tmp_path: Path
 ) -> None:
     group, node_id = b"\x32" * 16, public.network.node_id
     topic = TopicKind.GROUP_MESSAGE.topic(group)
@@ -253,11 +253,15 @@ def test_watch__honest_node_with_sparse_ids__is_well_until_two_of_its_envelopes_
     kind = Misbehavior.DUPLICATE_SEQUENCE_ID
     node.submit_report(safety_report(node_id, kind, pair, NOW_NS, is_from_node=False))
     accused = run_json(public.settings, *look, expected=(1,))
+    run_json(public.settings, "council", "gather", tmp_path / "evidence")
+    triage = ("council", "triage", tmp_path / "evidence")
+    triaged = run_json(public.settings, *triage, expected=(1,))
 
     assert (well["attention"], well["accusations"]) == ([], [])
     [answer] = well["nodes"]
-    # What a node lacks below its highest sparse id, no difference of ids tells.
+    # No difference of ids tells how many sparse ones a node lacks.
     assert answer["held"]["0"] == well["highest"]["0"] >= 9000
     assert answer["lag"] == {"0": None, "1": 0, str(node_id): 0}
     [reason] = accused["attention"]
     assert (reason["reason"], reason["node_id"]) == ("node_accused", node_id)
+    assert triaged["disable"] == [node_id]

@@ -8,13 +8,13 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.cells import NO_FAULT, missing, quoted
 from chainkit_jobs.adapters.completeness import incomplete_blocks
 from chainkit_jobs.adapters.faults import Fault, FaultCode
 from chainkit_jobs.adapters.places import count_faults, hex0x, places
+from chainkit_jobs.recorded import Recorded
 
 _FILLED_IN: Final = frozenset({"cumulative_gas_used"})
 """Columns that the import computes where a source does not have them."""
@@ -61,7 +61,7 @@ def _first_fault(table: str) -> str:
     return f"coalesce(fault, {faults}{NO_FAULT})"
 
 
-def row_faults(source: SourceTables, blocks: Bounds, record: DeploymentRecord) -> list[Fault]:
+def row_faults(source: SourceTables, blocks: Bounds, record: Recorded) -> list[Fault]:
     """Check the rows of a range, which ``in_range`` returned: one Spark job per table."""
     # All in one job would be one plan with dozens of shuffles, each of which has it planned anew.
     faults = count_faults([incomplete_blocks(source)])

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import ConfigurationError, StoreError
 from chainkit.exports import ExportFolder, Manifest
 from chainkit.exports.tables import CHAIN_TABLES
@@ -22,6 +23,7 @@ from chainkit_jobs.adapters.checks import Bounds, in_range, row_faults
 from chainkit_jobs.adapters.faults import Fault
 from chainkit_jobs.adapters.file_checks import file_faults, read_spans
 from chainkit_jobs.adapters.write import write_tables
+from chainkit_jobs.recorded import Recorded, recorded
 
 _VECTORIZED: Final = "spark.sql.parquet.enableVectorizedReader"
 
@@ -43,7 +45,7 @@ def import_chain(
     spark: SparkSession,
     adapter: Adapter,
     directory: Path,
-    record: DeploymentRecord,
+    record: DeploymentRecord | FollowedDeployment,
     out: Path,
     range_blocks: int,
     from_block: int | None = None,
@@ -56,35 +58,31 @@ def import_chain(
     ConfigurationError for a range without a block.
     """
     # Spark tells paths without links, and the rows' file names are cut off these.
-    resolved = directory.resolve()
+    resolved, deployment = directory.resolve(), recorded(record)
     with ExitStack() as stack:
         folder = stack.enter_context(_new_export(out))
         files = adapter.files(resolved)
         stack.enter_context(_row_reader(spark))
         source = stack.enter_context(_converted_once(adapter.read(spark, resolved)))
-        bounds = _bounds(source, record, from_block, to_block)
+        bounds = _bounds(source, deployment, from_block, to_block)
         rows = in_range(source, bounds)
         spans = read_spans(source)
         found = [
-            *file_faults(files, spans, bounds, record.chain_id, to_block is not None),
-            *row_faults(rows, bounds, record),
+            *file_faults(files, spans, bounds, deployment.chain_id, to_block is not None),
+            *row_faults(rows, bounds, deployment),
         ]
         if found:
             faults = sorted(found, key=lambda fault: (fault.code, fault.table, fault.file or ""))
             return Imported(None, tuple(faults))
         manifest = Manifest(
             kind="chain",
-            chain_id=record.chain_id,
-            genesis_hash=hex0x(record.genesis_hash),
-            contracts={contract.name: hex0x(contract.address) for contract in record.contracts},
             from_block=bounds.first,
             to_block=bounds.last,
             to_block_hash=hex0x(_hash_of(rows, bounds.last)),
             files=write_tables(folder, rows, bounds, range_blocks),
-            first_block=record.first_block,
-            first_payload_block=min(contract.block for contract in record.sequenced_logs),
             range_blocks=range_blocks,
             source=adapter.name,
+            **deployment.about,
         )
         folder.publish(manifest)
         return Imported(manifest, ())
@@ -105,7 +103,7 @@ def _new_export(out: Path) -> Iterator[ExportFolder]:
 
 
 def _bounds(
-    source: SourceTables, record: DeploymentRecord, from_block: int | None, to_block: int | None
+    source: SourceTables, record: Recorded, from_block: int | None, to_block: int | None
 ) -> Bounds:
     first = record.first_block if from_block is None else from_block
     if to_block is None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from chainkit.contracts.deployment import read_deployment_record
+from chainkit.contracts.followed import read_recorded_deployment
 from chainkit.errors import ConfigurationError
 from chainkit.exports import Manifest, table_of
 from chainkit.exports.tables import CHAIN_TABLES
@@ -74,8 +74,8 @@ def import_chain_command(
 
     No import can be proved from a block hash (`verify-chain`, `reconcile --trust`). All these files
     lack the header's mix_hash and newer fields, and transactions' signatures; cryo's and AWS's lack
-    the difficulty, and cryo's also uncles, nonce and gas limit. The export lacks the end of the
-    contracts' counter, too. An audit of it says so, and calls nothing clean. For evidence, use
+    the difficulty, and cryo's also uncles, nonce and gas limit. The export lacks the ends of the
+    contracts' counters, too. An audit of it says so, and calls nothing clean. For evidence, use
     `export-chain`.
 
     \b
@@ -83,7 +83,7 @@ def import_chain_command(
       chainkit audit import-chain --format cryo --source cryo/ --deployment record.json \\
         --out chain/
     """
-    record = read_deployment_record(deployment_path)
+    record = read_recorded_deployment(deployment_path)
     if not source.is_dir():
         expected = f"a folder with files of {format_name}"
         raise ConfigurationError(f"source {source}", expected, "none")

@@ -1,4 +1,4 @@
-"""The functions of our contracts by their selectors, from the shipped ABIs alone."""
+"""The functions of the contracts by their selectors, from the shipped ABIs alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any, Final
 from eth_utils.abi import collapse_if_tuple
 
 from chainkit.contracts.interface import SELECTOR_LENGTH
+from chainkit.contracts.posting import posting_signature
 from chainkit.documents.package_data import read_package_json
+from chainkit.protocol.payload_contract import PayloadContract
 from chainkit.signatures import keccak256
 
 CREATION: Final = "(creation)"
@@ -37,6 +39,22 @@ def selectors(contract: str) -> dict[bytes, str]:
         return {}
     return {
         keccak256(signature.encode())[:SELECTOR_LENGTH]: signature for signature in _signatures(abi)
+    }
+
+
+def named_functions(
+    names: Iterable[str], listed: Iterable[PayloadContract] = ()
+) -> Mapping[str, Mapping[bytes, str]]:
+    """Return by contract the functions that are known of it, as ``selectors`` does.
+
+    ``listed`` are contracts that are not our own: only the function that posts a payload is known.
+    """
+    others = {contract.name: posting_signature(contract) for contract in listed}
+    return {
+        name: {keccak256(others[name].encode())[:SELECTOR_LENGTH]: others[name]}
+        if name in others
+        else selectors(name)
+        for name in names
     }
 
 

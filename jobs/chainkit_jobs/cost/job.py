@@ -13,10 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from chainkit.errors import StoreError
-from chainkit.exports import MANIFEST_NAME
 from chainkit_jobs.cost.blocks import time_limits, used_blocks
 from chainkit_jobs.cost.checks import check_blocks, check_costs
 from chainkit_jobs.cost.cuts import cut_costs
+from chainkit_jobs.cost.functions import named_functions
 from chainkit_jobs.cost.headroom import BlockTotals
 from chainkit_jobs.cost.messages import carried_messages
 from chainkit_jobs.cost.outliers import outliers
@@ -24,8 +24,8 @@ from chainkit_jobs.cost.schema import CUTS
 from chainkit_jobs.cost.traffic import variant_costs
 from chainkit_jobs.cost.transactions import transaction_costs
 from chainkit_jobs.sources import (
-    PAYLOAD_CONTRACTS,
     Export,
+    payload_contracts,
     read_blocks,
     read_export,
     read_logs,
@@ -60,8 +60,7 @@ def read_chain(directory: Path) -> Export:
     contracts.
     """
     chain = read_export(directory, "chain")
-    for name in PAYLOAD_CONTRACTS:
-        chain.contract(name)
+    payload_contracts(chain)
     return chain
 
 
@@ -69,25 +68,27 @@ def read_chain(directory: Path) -> Export:
 def cost_tables(spark: SparkSession, chain: Export) -> Iterator[CostTables]:
     """Give the tables of what a chain cost.
 
-    Raises StoreError where the contracts are not our own, the export lacks or repeats something
-    that costs are computed from, or an amount of wei needs more than 38 digits; MalformedLog for a
-    payload event that does not decode.
+    Raises StoreError where the export lacks or repeats something that costs are computed from, or
+    an amount of wei needs more than 38 digits; MalformedLog for a payload event that does not
+    decode.
     """
-    if chain.manifest.payload_contracts is not None:
-        subject, expected = f"export {chain.directory}", "chainkit's own contracts"
-        raise StoreError(subject, expected, "others (payload_contracts)", MANIFEST_NAME)
     contracts = {name: chain.contract(name) for name in sorted(chain.manifest.contracts)}
+    posting = payload_contracts(chain)
+    is_listed = chain.manifest.payload_contracts is not None
+    functions = named_functions(contracts, posting if is_listed else ())
     with ExitStack() as stack:
         try:
             blocks = stack.enter_context(kept(_narrow_blocks(spark, chain)))
             block_totals = check_blocks(chain, blocks)
             carried = stack.enter_context(
-                kept(carried_messages(read_logs(spark, chain), contracts))
+                kept(carried_messages(read_logs(spark, chain), contracts, posting))
             )
             transactions = read_transactions(spark, chain)
             receipts = read_receipts(spark, chain)
             costs = stack.enter_context(
-                kept(transaction_costs(carried, blocks, transactions, receipts, contracts))
+                kept(
+                    transaction_costs(carried, blocks, transactions, receipts, contracts, functions)
+                )
             )
             check_costs(chain, carried, costs)
             cuts = stack.enter_context(kept(cut_costs(costs)))

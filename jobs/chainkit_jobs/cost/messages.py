@@ -1,8 +1,9 @@
-"""From the logs of our contracts to what each transaction carried, and its cost elsewhere."""
+"""From the logs of the contracts to what each transaction carried, and its cost elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -12,20 +13,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from chainkit.errors import MalformedLog
 from chainkit.exports import tables
-from chainkit.protocol.events import (
-    IDENTITY_UPDATE_CREATED_TOPIC,
-    MESSAGE_SENT_TOPIC,
-    decode_payload_event,
-)
+from chainkit.protocol.events import decode_payload_event
+from chainkit.protocol.payload_contract import PayloadContract
+from chainkit.types import HASH_LENGTH
 from chainkit_jobs.cost.functions import SEVERAL
 from chainkit_jobs.cost.variants import VARIANT_COLUMNS, variant_gas
 from chainkit_jobs.sources import log_from_row
-
-PAYLOAD_TOPICS: Final = {
-    "GroupMessages": MESSAGE_SENT_TOPIC,
-    "IdentityUpdates": IDENTITY_UPDATE_CREATED_TOPIC,
-}
-"""The one event of each payload contract that carries a message."""
 
 _MEASURED: Final = pa.schema(
     [
@@ -50,25 +43,29 @@ def name_of(address: str, contracts: Mapping[str, bytes]) -> Column:
     return name
 
 
-def carried_messages(logs: DataFrame, contracts: Mapping[str, bytes]) -> DataFrame:
-    """Return one row per transaction in which one of our contracts emitted a log.
+def carried_messages(
+    logs: DataFrame, contracts: Mapping[str, bytes], posting: Sequence[PayloadContract]
+) -> DataFrame:
+    """Return one row per transaction in which one of the contracts emitted a log.
 
-    ``logs`` has the columns of exports.tables.LOGS; ``contracts`` are the addresses by name.
+    ``logs`` has the columns of exports.tables.LOGS; ``contracts`` are the addresses by name;
+    ``posting`` are those of them whose one event carries a message.
     Columns: transaction_hash; ``emitter`` and ``message_contract`` (a contract's name, SEVERAL, or
     null where none carried a message), ``messages``, ``payload_bytes``, ``malformed`` and
     VARIANT_COLUMNS, summed over the messages.
     """
     is_message = sf.lit(False)
-    for name, topic in PAYLOAD_TOPICS.items():
-        emitted = sf.col("address") == sf.lit(contracts[name])
-        is_message |= emitted & (sf.try_element_at("topics", sf.lit(1)) == sf.lit(topic))
+    for each in posting:
+        emitted = sf.col("address") == sf.lit(each.address)
+        is_message |= emitted & (sf.try_element_at("topics", sf.lit(1)) == sf.lit(each.topic))
     own = (
         logs.withColumn("emitter", name_of("address", contracts))
         .filter(sf.col("emitter").isNotNull())
         .withColumn("is_message", sf.coalesce(is_message, sf.lit(False)))
         .select(*tables.LOGS.names, "emitter", "is_message")
     )
-    measured = own.mapInArrow(_measure_batches, from_arrow_schema(_MEASURED))
+    measure = partial(_measure_batches, contracts={each.name: each for each in posting})
+    measured = own.mapInArrow(measure, from_arrow_schema(_MEASURED))
     zero = sf.lit(0).cast("long")
     sums = ("payload_size", *VARIANT_COLUMNS)
     return measured.groupBy("transaction_hash").agg(
@@ -89,20 +86,26 @@ def _total(name: str) -> str:
     return "payload_bytes" if name == "payload_size" else name
 
 
-def _measure_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _measure_batches(
+    batches: Iterable[pa.RecordBatch], contracts: Mapping[str, PayloadContract]
+) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        rows = [measure_row(row) for row in batch.to_pylist()]
+        rows = [_measure_row(row, contracts) for row in batch.to_pylist()]
         yield pa.RecordBatch.from_pylist(rows, schema=_MEASURED)
 
 
-def measure_row(row: Mapping[str, Any]) -> dict[str, Any]:
+def _measure_row(
+    row: Mapping[str, Any], contracts: Mapping[str, PayloadContract]
+) -> dict[str, Any]:
     """Measure one log: its message's size, and its cost in each variant (VARIANT_COLUMNS)."""
     place = {name: row[name] for name in ("transaction_hash", "block_number", "emitter")}
     if not row["is_message"]:
         return place
     try:
-        event = decode_payload_event(log_from_row(row))
+        event = decode_payload_event(log_from_row(row), contracts[row["emitter"]])
     except MalformedLog as error:
         return place | {"message_contract": row["emitter"], "malformed": str(error)}
     measures = {"message_contract": row["emitter"], "payload_size": len(event.payload)}
-    return place | measures | variant_gas(event)
+    # The variants take 32 bytes; a call pads a shorter id to as many.
+    identifier = event.identifier.ljust(HASH_LENGTH, b"\0")
+    return place | measures | variant_gas(event._replace(identifier=identifier))

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from chainkit.contracts.interface import SELECTOR_LENGTH
-from chainkit_jobs.cost.functions import CREATION, INDIRECT, NO_SELECTOR, selectors
+from chainkit_jobs.cost.functions import CREATION, INDIRECT, NO_SELECTOR
 from chainkit_jobs.cost.messages import name_of
 from chainkit_jobs.cost.variants import VARIANT_COLUMNS
 
@@ -49,10 +49,12 @@ def transaction_costs(
     transactions: DataFrame,
     receipts: DataFrame,
     contracts: Mapping[str, bytes],
+    functions: Mapping[str, Mapping[bytes, str]],
 ) -> DataFrame:
     """Return what each transaction cost (columns of COSTS).
 
-    ``carried`` is of messages.carried_messages, the others have the columns of exports.tables.
+    ``carried`` is of messages.carried_messages, the others have the columns of exports.tables;
+    ``contracts`` are the addresses by name, ``functions`` is of functions.named_functions.
     ``hour`` and ``day`` are the seconds since 1970 at which they begin (UTC), null where the export
     lacks the block; ``calldata_bytes`` is null where it lacks the transaction.
     """
@@ -68,7 +70,7 @@ def transaction_costs(
     rows = (
         own.join(calls, on="transaction_hash", how="left")
         .join(times, on=["block_number", "block_hash"], how="left")
-        .join(sf.broadcast(_functions(own, contracts)), on=["called", "selector"], how="left")
+        .join(sf.broadcast(_functions(own, functions)), on=["called", "selector"], how="left")
     )
     second = sf.col("timestamp")
     return (
@@ -142,11 +144,11 @@ def _wei(gas: str) -> Column:
     return product.cast("decimal(38,0)")
 
 
-def _functions(frame: DataFrame, contracts: Mapping[str, bytes]) -> DataFrame:
+def _functions(frame: DataFrame, functions: Mapping[str, Mapping[bytes, str]]) -> DataFrame:
     rows = [
         (contract, bytearray(selector), signature)
-        for contract in contracts
-        for selector, signature in selectors(contract).items()
+        for contract, named in functions.items()
+        for selector, signature in named.items()
     ]
     schema = "called string, selector binary, signature string"
     return frame.sparkSession.createDataFrame(rows, schema)

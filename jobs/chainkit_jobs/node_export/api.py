@@ -43,7 +43,7 @@ Ask = Callable[[bytes], bytes]
 
 
 class NodeApi:
-    """One address, asked about originator 0."""
+    """One address, asked about the originators of the chain."""
 
     def __init__(
         self,
@@ -85,15 +85,15 @@ class NodeApi:
         """Envelopes that are asked for at once: fewer after the node refused more."""
         return self._page_rows
 
-    def page(self, after: int) -> list[bytes]:
-        """Return the node's envelopes of originator 0 behind a sequence id, a bounded number.
+    def page(self, after: int, originator_id: int = BLOCKCHAIN_ORIGINATOR_ID) -> list[bytes]:
+        """Return the node's envelopes of an originator behind a sequence id, a bounded number.
 
         Raises EndpointUnavailable or RateLimited where the node does not answer after ATTEMPTS,
         RefusedRequest where it refuses, InconsistentAnswer where it answers no such page.
         """
         for attempt in range(ATTEMPTS):
             try:
-                return self._parsed(self._ask(self._request(after)))
+                return self._parsed(self._ask(self._request(after, originator_id)))
             except grpc.RpcError as error:
                 place = f"asked {ATTEMPTS} times"
                 failure = as_endpoint_error(self._subject, "a page of envelopes", error, place)
@@ -105,8 +105,8 @@ class NodeApi:
             self._sleep(_PAUSES.pause(attempt))
         raise AssertionError("unreachable")
 
-    def _request(self, after: int) -> bytes:
-        query = envelopes_behind(BLOCKCHAIN_ORIGINATOR_ID, after)
+    def _request(self, after: int, originator_id: int) -> bytes:
+        query = envelopes_behind(originator_id, after)
         request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=self._page_rows)
         return request.SerializeToString()
 

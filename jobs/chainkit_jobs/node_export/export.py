@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.errors import InconsistentAnswer, StoreError
 from chainkit.exports import ExportFolder, Manifest
 from chainkit.exports.tables import ANSWERED_ENVELOPES
 from chainkit.text.hexadecimal import hex0x
-from chainkit.types import BlockReference
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, BlockReference
 from chainkit_jobs.node_export.api import NodeApi
 from chainkit_jobs.node_export.pages import Row, keys_of, read_page
 from chainkit_jobs.node_export.pinning import Chain, Pin
@@ -33,8 +32,8 @@ _SAMPLED: Final = 32
 
 _SAME_FOREVER: Final = ("chain_id", "genesis_hash", "contracts", "from_block", "source")
 
-Progress = Callable[[int, int], None]
-"""Takes the cursor and the contracts' counter."""
+Progress = Callable[[int, int | None], None]
+"""Takes the cursor and the originator's counter, None where no contract tells it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +50,25 @@ def export_node(
     directory: Path,
     progress: Progress = lambda cursor, counter: None,
 ) -> Exported:
-    """Ask a node for all envelopes of originator 0 behind those that a folder holds.
+    """Ask a node for all envelopes of the chain's originators behind those that a folder holds.
 
-    It ends with an answer that reaches the contracts' counter, or is empty. Raises what NodeApi and
+    An originator ends with an answer that reaches its counter, or is empty. Raises what NodeApi and
     an Endpoint raise, with all whole parts published; InconsistentAnswer where an answer leads no
     further; StoreError where the folder holds anything but answers of the same node and chain, a
     reorg took back what they were asked beside, or it cannot be written.
     """
     with ExportFolder(directory, "node", ["envelopes"]) as folder:
-        about = _about(chain.record)
+        about = {
+            "kind": "node",
+            "source": SOURCE,
+            **chain.record.about_network,
+            "from_block": chain.record.first_block,
+        }
         if folder.manifest is not None:
             _check_continues(directory, folder.manifest, about)
             folder.check(folder.manifest.files, digests=False)
         run = _Run(api, chain, folder, directory, about)
         return run.finish(progress)
-
-
-def _about(record: DeploymentRecord) -> dict[str, Any]:
-    return {
-        "kind": "node",
-        "source": SOURCE,
-        "chain_id": record.chain_id,
-        "genesis_hash": hex0x(record.genesis_hash),
-        "contracts": {contract.name: hex0x(contract.address) for contract in record.contracts},
-        "from_block": record.first_block,
-    }
 
 
 def _check_continues(directory: Path, before: Manifest, about: Mapping[str, Any]) -> None:
@@ -102,13 +95,13 @@ class _Run:
         self._folder, self._directory, self._about = folder, directory, about
         self._before = folder.manifest
         self._files: dict[str, Mapping[str, Any]] = {}
-        self._published = 0
+        self._published = dict.fromkeys(chain.record.originator_ids, 0)
         self._key: str | None = None
         if self._before is not None:
             self._files = dict(self._before.files)
-            self._published = self._before.answered_to or 0
+            self._published |= self._before.answers
             self._key = self._before.node_public_key
-        self._cursor = self._published
+        self._stand_at(chain.record.originator_ids[0])
         self._rows: list[Row] = []
         self._bytes = 0
         self._new = 0
@@ -119,28 +112,45 @@ class _Run:
         self._pin = self._chain.pin()
         self._beside = _end_of(self._before) if self._before else self._pin.block
         self._follow(self._pin.block)
-        has_more = True
-        while has_more:
-            has_more = self._ask()
-            progress(self._cursor, self._pin.counter)
-            if len(self._rows) >= PART_ROWS or self._bytes >= PART_BYTES:
-                self._publish()
-                if self._cursor > self._pin.counter:
-                    # The node invents; it may do so for ever, and one part is evidence enough.
-                    break
-        if self._rows or self._new == 0:
+        for originator_id in self._chain.record.originator_ids:
+            self._stand_at(originator_id)
+            self._read_on(progress)
+        if self._new == 0:
             self._publish()
         assert self._folder.manifest is not None
         return Exported(self._folder.manifest, self._new)
 
+    def _stand_at(self, originator_id: int) -> None:
+        self._originator_id = originator_id
+        self._cursor = self._published[originator_id]
+
+    @property
+    def _counter(self) -> int | None:
+        """The number of the originator that is asked for; None where no contract tells it."""
+        return self._pin.counters.get(self._originator_id)
+
+    def _read_on(self, progress: Progress) -> None:
+        """Ask for an originator's envelopes until nothing more comes, and publish them."""
+        has_more = True
+        while has_more:
+            has_more = self._ask()
+            progress(self._cursor, self._counter)
+            if len(self._rows) >= PART_ROWS or self._bytes >= PART_BYTES:
+                self._publish()
+                if self._counter is not None and self._cursor > self._counter:
+                    # The node invents; it may do so for ever, and one part is evidence enough.
+                    break
+        if self._rows:
+            self._publish()
+
     def _ask(self) -> bool:
         """Ask for a page; return whether there may be another behind it."""
         asked = self._api.page_rows
-        envelopes = self._api.page(self._cursor)
+        envelopes = self._api.page(self._cursor, self._originator_id)
         self._follow(self._chain.head())
         if not envelopes:
             return False
-        page = read_page(envelopes, self._cursor)
+        page = read_page(envelopes, self._cursor, self._originator_id)
         if page.cursor == self._cursor:
             expected = f"envelopes behind sequence {self._cursor}"
             got = f"{len(envelopes)} at or below it"
@@ -152,7 +162,7 @@ class _Run:
         self._cursor = page.cursor
         # A short page that reaches the counter: what comes now was posted since, and never ends.
         is_short = len(envelopes) < min(asked, self._api.page_rows)
-        return not (is_short and self._cursor >= self._pin.counter)
+        return not (is_short and self._counter is not None and self._cursor >= self._counter)
 
     def _follow(self, block: BlockReference) -> None:
         """Go on to a newer block, if the last one still stands.
@@ -182,27 +192,36 @@ class _Run:
         return None
 
     def _publish(self) -> None:
-        self._pin = self._chain.pin(self._cursor)
+        self._pin = self._chain.pin({self._originator_id: self._cursor})
         self._follow(self._pin.block)
         if self._rows or not self._files:
             name, file = self._folder.write(
-                f"envelopes/{self._published:020}-{self._cursor:020}",
+                self._name(self._published[self._originator_id]),
                 ANSWERED_ENVELOPES,
                 [self._rows] if self._rows else [],
                 is_finished=True,
             )
             self._files[name] = file
+        self._published[self._originator_id] = self._cursor
         self._folder.publish(self._manifest(self._pin))
         self._new += len(self._rows)
-        self._published, self._rows, self._bytes = self._cursor, [], 0
+        self._rows, self._bytes = [], 0
+
+    def _name(self, before: int) -> str:
+        """Name a part by the cursor before and behind it, and by the originator if not our own."""
+        of = f"{self._originator_id:010}" if self._chain.record.is_listed else ""
+        return f"envelopes/{of}{before:020}-{of}{self._cursor:020}"
 
     def _manifest(self, pin: Pin) -> Manifest:
+        answered: dict[str, Any] = {"answered_to": self._published.get(BLOCKCHAIN_ORIGINATOR_ID)}
+        if self._chain.record.is_listed:
+            answered = {"answered": {str(each): last for each, last in self._published.items()}}
         return Manifest(
             files=dict(self._files),
             to_block=pin.block.number,
             to_block_hash=hex0x(pin.block.hash),
             node_public_key=self._signing_key(),
-            answered_to=self._cursor,
+            **answered,
             **self._about,
         )
 

@@ -27,8 +27,10 @@ class Page:
     """The highest sequence id of the answer; that which was asked behind, where none is higher."""
 
 
-def read_page(envelopes: Sequence[bytes], after: int) -> Page:
-    """Take an answer apart that was asked for behind a sequence id.
+def read_page(
+    envelopes: Sequence[bytes], after: int, originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
+) -> Page:
+    """Take an answer apart that was asked for behind a sequence id of an originator.
 
     Nothing is left out: an envelope at or below ``after``, of another originator or out of order is
     the node's fault, which the audit names.
@@ -37,7 +39,7 @@ def read_page(envelopes: Sequence[bytes], after: int) -> Page:
     place, cursor = after, after
     for envelope in envelopes:
         place = _sequence_id(envelope, min(place + 1, HIGHEST_SEQUENCE))
-        rows.append((BLOCKCHAIN_ORIGINATOR_ID, Decimal(place), envelope))
+        rows.append((originator_id, Decimal(place), envelope))
         cursor = max(cursor, place)
     return Page(tuple(rows), cursor)
 

@@ -8,16 +8,19 @@ node: it gets some time.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from chainkit.chain import Endpoint
-from chainkit.contracts.counter import read_own_counter
+from chainkit.contracts.counter import require_counter
 from chainkit.contracts.deployment import DeploymentRecord
+from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import StoreError
 from chainkit.types import BlockReference
+from chainkit_jobs.recorded import recorded
 
 _LAG_POLLS: Final = 20
 _POLL_SECONDS: Final = 0.5
@@ -25,10 +28,11 @@ _POLL_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A block, and the contracts' counter in it."""
+    """A block, and the contracts' counters in it."""
 
     block: BlockReference
-    counter: int
+    counters: Mapping[int, int]
+    """By originator id; none for an originator whose number no contract tells."""
 
 
 class Chain:
@@ -37,11 +41,11 @@ class Chain:
     def __init__(
         self,
         endpoint: Endpoint,
-        record: DeploymentRecord,
+        record: DeploymentRecord | FollowedDeployment,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Take an endpoint of the record's chain; ``sleep`` takes seconds."""
-        self.record = record
+        self.record = recorded(record)
         self._endpoint = endpoint
         self._sleep = sleep
 
@@ -49,19 +53,27 @@ class Chain:
         """Return the newest block. Raises ChainError."""
         return self._endpoint.head().reference
 
-    def pin(self, answered_to: int = 0) -> Pin:
-        """Return the head; wait a little for one whose counter is as high as what was answered.
+    def pin(self, answered: Mapping[int, int] = MappingProxyType({})) -> Pin:
+        """Return the head; wait a little for one whose counters are as high as what was answered.
+
+        ``answered`` has the highest sequence id that was, by originator id.
 
         Raises ChainError.
         """
         for poll in range(_LAG_POLLS):
             block = self.head()
-            pin = Pin(block, read_own_counter(self._endpoint, self.record, block))
-            if pin.counter >= answered_to:
+            pin = Pin(block, self._counters(block))
+            if all(number >= answered.get(each, 0) for each, number in pin.counters.items()):
                 break
             if poll < _LAG_POLLS - 1:
                 self._sleep(_POLL_SECONDS)
         return pin
+
+    def _counters(self, block: BlockReference) -> dict[int, int]:
+        return {
+            originator_id: require_counter(self._endpoint, counter, block)
+            for originator_id, counter in self.record.counters.items()
+        }
 
     def check_stands(self, block: BlockReference, directory: Path) -> None:
         """Raise StoreError where a block is no longer the chain's.

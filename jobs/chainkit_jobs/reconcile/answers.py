@@ -2,11 +2,12 @@
 
 A node may be asked by several auditors, from several addresses, and its operator may export it. It
 has one log: whatever two of them hold in the sequences that both speak of must be the same bytes.
+Payloads with sparse ids may come below others later: of those, both must hold the sequence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -16,7 +17,7 @@ from pyspark.sql import functions as sf
 
 from chainkit.exports import one_line
 from chainkit_jobs.findings import Code
-from chainkit_jobs.reconcile.comparability import HIGHEST_SEQUENCE, NodeExport
+from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.finding_rows import finding_row
 from chainkit_jobs.reconcile.inputs import shown_folder
 from chainkit_jobs.reconcile.served import served_envelopes
@@ -40,18 +41,22 @@ class ComparedAnswers:
 
 
 def compare_answers(
-    spark: SparkSession, nodes: Iterable[NodeExport], keys: Mapping[int, bytes]
+    spark: SparkSession,
+    nodes: Iterable[NodeExport],
+    keys: Mapping[int, bytes],
+    sparse: Collection[int] = (),
 ) -> ComparedAnswers:
     """Compare each node's other exports with the one that is held against the chain.
 
     ``keys`` are the nodes' registered keys (65 bytes); without one, signatures are not checked.
+    ``sparse`` are the originators whose ids are so.
     """
     findings: list[dict[str, Any]] = []
     unreadable: list[str] = []
     for node in nodes:
         for other in node.others:
             try:
-                findings += _differences(spark, node, other, keys.get(node.node.node_id))
+                findings += _differences(spark, node, other, keys.get(node.node.node_id), sparse)
             except SPARK_ERRORS as error:
                 folder = shown_folder(other.directory)
                 reason = f"export {folder} cannot be read: Spark fails on it: {one_line(error)}"
@@ -60,14 +65,17 @@ def compare_answers(
 
 
 def _differences(
-    spark: SparkSession, node: NodeExport, other: Export, key: bytes | None
+    spark: SparkSession,
+    node: NodeExport,
+    other: Export,
+    key: bytes | None,
+    sparse: Collection[int],
 ) -> list[dict[str, Any]]:
     sides = {0: node.export, 1: other}
-    first, last = _common(spark, sides)
     by_one = _held_by_one(read_raw_envelopes(spark, sides))
     served = served_envelopes(by_one, {} if key is None else dict.fromkeys(sides, key))
     found = (
-        served.filter(sf.col("sequence_id").between(first, last))
+        _spoken_of(spark, sides, served, sparse)
         .join(by_one.select(*_ROW, "envelope"), list(_ROW), "inner")
         .orderBy("originator_id", "sequence_id", "node_id", "envelope")
     )
@@ -90,20 +98,49 @@ def _held_by_one(raw: DataFrame) -> DataFrame:
     return sides.filter(sf.col("node_id") == sf.col("last_side")).drop("last_side")
 
 
-def _common(spark: SparkSession, sides: Mapping[int, Export]) -> tuple[Decimal, Decimal]:
-    """Return the first and last sequence that both exports speak of."""
-    bounds = [_bounds(spark, side, export) for side, export in sides.items()]
-    return max(first for first, _ in bounds), min(last for _, last in bounds)
+def _spoken_of(
+    spark: SparkSession, sides: Mapping[int, Export], served: DataFrame, sparse: Collection[int]
+) -> DataFrame:
+    """Return those rows of served.SERVED whose sequence both exports speak of."""
+    spoken = [_bounds(spark, side, export) for side, export in sides.items()]
+    originator_id, sequence_id = sf.col("originator_id"), sf.col("sequence_id")
+    is_common, both_tell = sf.lit(False), spoken[0].keys() & spoken[1].keys()
+    # The bounds of all originators together are for answers that tell no others.
+    for each in both_tell - {None} or both_tell:
+        (first, last), (other_first, other_last) = (side[each] for side in spoken)
+        within = sequence_id.between(max(first, other_first), min(last, other_last))
+        is_common |= within & (sf.lit(True) if each is None else originator_id == each)
+    common, is_sparse = served.filter(is_common), originator_id.isin(list(sparse))
+    if not sparse:
+        return common
+    keys = ["originator_id", "sequence_id"]
+    both = common.groupBy(keys).agg(sf.count_distinct("node_id").alias("sides"))
+    held = common.join(both.filter(sf.col("sides") == len(sides)), keys, "left_semi")
+    return common.filter(~is_sparse).unionByName(held.filter(is_sparse))
 
 
-def _bounds(spark: SparkSession, side: int, export: Export) -> tuple[Decimal, Decimal]:
-    if export.manifest.answered_to is not None:
-        return Decimal(0), Decimal(export.manifest.answered_to)
+Bounds = Mapping[int | None, tuple[Decimal, Decimal]]
+"""First and last sequence by originator id; by None, those of all originators."""
+
+
+def _bounds(spark: SparkSession, side: int, export: Export) -> Bounds:
+    manifest = export.manifest
+    if manifest.answered_to is not None:
+        return {None: (Decimal(0), Decimal(manifest.answered_to))}
+    if manifest.answered is not None:
+        return {each: (Decimal(0), Decimal(last)) for each, last in manifest.answers.items()}
     # An operator's export may begin and end with any block: its rows tell with which sequence.
     served = served_envelopes(read_raw_envelopes(spark, {side: export}), {})
     readable = served.filter(sf.col("unreadable").isNull())
-    [row] = readable.agg(sf.min("sequence_id"), sf.max("sequence_id")).collect()
-    return (Decimal(HIGHEST_SEQUENCE), Decimal(0)) if row[0] is None else (row[0], row[1])
+    ends = (sf.min("sequence_id").alias("first"), sf.max("sequence_id").alias("last"))
+    rows = rows_of(readable.groupBy("originator_id").agg(*ends))
+    found: dict[int | None, tuple[Decimal, Decimal]] = {
+        row["originator_id"]: (row["first"], row["last"]) for row in rows
+    }
+    if found:
+        firsts, lasts = zip(*found.values(), strict=True)
+        found[None] = (min(firsts), max(lasts))
+    return found
 
 
 def _finding(

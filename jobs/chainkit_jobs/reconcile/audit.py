@@ -185,7 +185,7 @@ def _answers(context: SparkContext, scope: AuditScope) -> ComparedAnswers:
     if not asked_again:
         return ComparedAnswers([], ())
     keys = scope.signing_keys if scope.options.with_signatures else {}
-    return compare_answers(session_in(context), asked_again, keys)
+    return compare_answers(session_in(context), asked_again, keys, scope.sparse)
 
 
 def _about_chain(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
 from chainkit.exports import Manifest
-from chainkit.types import Node
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Node
+from chainkit_jobs.counters import counters_of
 from chainkit_jobs.reconcile.inputs import Refused, shown_folder
 from chainkit_jobs.sources import Export
 
@@ -31,12 +32,11 @@ class NodeExport:
 
     @property
     def highest_required(self) -> int:
-        """The sequence above which the export tells of nothing that the node does not serve.
+        """The sequence of originator 0 above which the export tells of nothing that is not served.
 
         A node that was asked need not have followed the chain up to the block of that time.
         """
-        answered_to = self.manifest.answered_to
-        return HIGHEST_SEQUENCE if answered_to is None else answered_to
+        return self.manifest.answers.get(BLOCKCHAIN_ORIGINATOR_ID, HIGHEST_SEQUENCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +162,26 @@ def _left_out(chain: Manifest, node: NodeExport) -> list[str]:
         f"{shown_folder(node.export.directory)}"
         for other in node.others
     )
-    counter = HIGHEST_SEQUENCE if chain.sequence_after is None else chain.sequence_after
-    if own.answered_to is not None and own.answered_to < counter:
-        sentences.append(
-            f"{subject}: whether it serves sequences above {own.answered_to}, the last that it "
-            "answered when it was asked"
-        )
-    return sentences
+    return sentences + [f"{subject}: {each}" for each in _not_answered(chain, own.answers)]
+
+
+def _not_answered(chain: Manifest, answers: Mapping[int, int]) -> Iterator[str]:
+    """Say of each originator what a node's answers leave open."""
+    listed, counters = chain.payload_contracts or (), counters_of(chain)
+    sparse = {each["originator_id"] for each in listed if each["sequence_ids"] == "sparse"}
+    for originator_id, last in answers.items():
+        of = f" of originator {originator_id}" if listed else ""
+        counted = counters.get(originator_id)
+        if originator_id in sparse:
+            yield (
+                f"which envelopes{of} it lacks or invented: their ids are sparse, and no answer "
+                "tells up to which block it had followed the chain"
+            )
+        elif counted is None or counted.after is None or last < counted.after:
+            yield (
+                f"whether it serves sequences{of} above {last}, the last that it answered when it "
+                "was asked"
+            )
 
 
 def _blocks(first: int, last: int) -> str:

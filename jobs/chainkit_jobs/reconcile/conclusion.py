@@ -112,7 +112,10 @@ def _undecided(audit: Audit) -> tuple[str, ...]:
         "counter (sequence_after)"
     )
     if audit.scope.is_listed:
-        why = "that the chain export does not contain, and it is not proved to be whole (--trust)"
+        why = (
+            "that the chain export does not contain: it is not proved to be whole (--trust), or it "
+            "may end before a block that the node knew when it was asked"
+        )
     return tuple(
         f"node {node_id}: {counted(counts['undecided'], 'sequence')} {why}, so nothing tells "
         "whether they are invented"

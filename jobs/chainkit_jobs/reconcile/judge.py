@@ -106,4 +106,5 @@ def _compared_node(scope: AuditScope, node: NodeExport, last_sequence: int) -> C
     manifest = scope.chain.manifest
     known_to = max(last_sequence, manifest.sequence_before or 0)
     given_out = {BLOCKCHAIN_ORIGINATOR_ID: GivenOut(manifest.sequence_after, known_to)}
-    return ComparedNode(node.node.node_id, first, last, given_out, node.highest_required)
+    answered_to = {BLOCKCHAIN_ORIGINATOR_ID: node.highest_required}
+    return ComparedNode(node.node.node_id, first, last, given_out, answered_to)

@@ -19,6 +19,8 @@ from chainkit_jobs.reconcile.coverage import COUNTS, summed
 
 Row = Mapping[str, Any]
 
+_HIGHEST: Final = 2**64 - 1
+
 Key = tuple[int, Decimal]
 """Originator and sequence."""
 
@@ -52,8 +54,8 @@ class ComparedNode:
     """A payload above it need not be served yet."""
     given_out: Mapping[int, GivenOut]
     """By originator id: of any other, nothing was given out."""
-    answered_to: int = 2**64 - 1
-    """A payload of a higher sequence need not be served."""
+    answered_to: Mapping[int, int] = field(default_factory=dict)
+    """By originator id: a payload of a higher sequence need not be served."""
 
 
 @dataclass(slots=True)
@@ -142,7 +144,7 @@ def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
         and is_known
         and held["quarantine_reason"] is None
         and node.first_block <= held["block_number"] <= node.last_block
-        and key[1] <= node.answered_to
+        and key[1] <= node.answered_to.get(key[0], _HIGHEST)
     )
     given = node.given_out.get(key[0])
     is_impossible = given is None or _is_impossible(key[1], given, held is not None)

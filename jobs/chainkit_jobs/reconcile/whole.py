@@ -7,7 +7,7 @@ or give out sequence ids with gaps and in any order (docs/adr/0050).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -121,7 +121,13 @@ def _compared_node(
     scope: AuditScope, node: NodeExport, given_out: Mapping[int, GivenOut]
 ) -> ComparedNode:
     first, last = scope.compared_blocks(node)
-    return ComparedNode(node.node.node_id, first, last, given_out, node.highest_required)
+    answers = node.manifest.answers
+    if not answers:
+        return ComparedNode(node.node.node_id, first, last, given_out)
+    # Nobody knows up to which block a node had followed the chain that was asked for sparse ids.
+    answered_to = {each: 0 if each in scope.sparse else answers.get(each, 0) for each in given_out}
+    unknown = {each: replace(given, is_whole=False) for each, given in given_out.items()}
+    return ComparedNode(node.node.node_id, first, last, unknown, answered_to)
 
 
 def _findings(

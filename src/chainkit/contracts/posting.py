@@ -39,6 +39,11 @@ class PostingRefusal:
     """Whether the same payload is refused each time: it is too long, or too short."""
 
 
+def posting_signature(contract: PayloadContract) -> str:
+    """Return the function that posts a payload, as ``name(type,…)``."""
+    return f"{_FUNCTIONS[contract.kind]}(bytes{contract.layout.identifier_length},bytes)"
+
+
 def posting_calldata(contract: PayloadContract, identifier: bytes, payload: bytes) -> bytes:
     """Return the calldata that posts a payload for a group or an inbox.
 
@@ -50,7 +55,7 @@ def posting_calldata(contract: PayloadContract, identifier: bytes, payload: byte
         subject, got = f"identifier for {contract.name}", f"{len(identifier)} bytes"
         raise MalformedData(subject, f"at most {length} bytes", got)
     types = (f"bytes{length}", "bytes")
-    selector = keccak256(f"{_FUNCTIONS[contract.kind]}({','.join(types)})".encode())[:4]
+    selector = keccak256(posting_signature(contract).encode())[:4]
     return selector + encode(types, (identifier.ljust(length, b"\0"), payload))
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from chainkit import __version__
 from chainkit.documents.fields import read_json
 from chainkit.errors import ConfigurationError, StoreError
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
 MANIFEST_NAME: Final = "manifest.json"
 MANIFEST_FORMAT: Final = 4
@@ -26,7 +27,9 @@ transactions and of Amsterdam's headers, and would find that hashes do not fit."
 LISTED_FORMAT: Final = 7
 """The format of an export of a chain whose record lists its payload contracts: an older reader must
 not look for our own."""
-_READ_FORMATS: Final = (1, 2, 3, 4, 5, 6, 7)
+LISTED_ANSWERS_FORMAT: Final = 8
+"""The format of an export of a node's answers about the originators of such a record."""
+_READ_FORMATS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
 """The first had one file per table, and said neither sizes nor ranges; the second had no
 transactions and no whole headers in an export of kind ``chain``; the third did not say how a node
 established its blocks; before the sixth, an export of kind ``chain`` had no columns of
@@ -97,11 +100,20 @@ class Manifest:
     answered_to: int | None = None
     """The highest sequence id that the node answered, in an export of what a node answered over its
     public API; None in any other."""
+    answered: Mapping[str, int] | None = None
+    """The same by originator id, where the contracts are not our own: then in place of it."""
 
     @property
     def is_of_answers(self) -> bool:
         """Whether it describes what a node answered, and not what its operator exported."""
-        return self.answered_to is not None
+        return self.answered_to is not None or self.answered is not None
+
+    @property
+    def answers(self) -> Mapping[int, int]:
+        """The highest sequence id that the node answered, by originator id; empty in any other."""
+        if self.answered_to is not None:
+            return {BLOCKCHAIN_ORIGINATOR_ID: self.answered_to}
+        return {int(each): highest for each, highest in (self.answered or {}).items()}
 
 
 def manifest_text(manifest: Manifest) -> str:
@@ -116,7 +128,9 @@ def manifest_text(manifest: Manifest) -> str:
 def _format_of(manifest: Manifest) -> int:
     if manifest.kind == "chain":
         return CHAIN_FORMAT if manifest.payload_contracts is None else LISTED_FORMAT
-    return ANSWERS_FORMAT if manifest.is_of_answers else MANIFEST_FORMAT
+    if not manifest.is_of_answers:
+        return MANIFEST_FORMAT
+    return ANSWERS_FORMAT if manifest.answered is None else LISTED_ANSWERS_FORMAT
 
 
 def load_manifest(directory: Path, kind: str) -> Manifest:
@@ -235,6 +249,7 @@ _IS_CONTRACT: Final = _is_record(
 _IS_COUNTED: Final = _is_record(
     dict.fromkeys(("before", "after"), lambda value: value is None or _is_integer(64)(value))
 )
+_IS_ORIGINATOR: Final = _is_text("0|[1-9][0-9]{0,9}")
 _BLOCK: Final = ("a height from 0 below 2**63", _is_integer(63))
 _HASH: Final = ("0x and 64 hex digits", _is_text("0x[0-9a-fA-F]{64}"))
 _COUNTER: Final = ("an integer from 0 below 2**64", _is_integer(64))
@@ -266,13 +281,17 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
     ),
     "counters": (
         "originator ids, each with before and after",
-        _is_mapping(_is_text("0|[1-9][0-9]{0,9}"), _IS_COUNTED),
+        _is_mapping(_IS_ORIGINATOR, _IS_COUNTED),
     ),
     "range_blocks": ("an integer from 0 below 2**63", _is_integer(63)),
     "final_block": _BLOCK,
     "last_reorg": ("an integer from 0 below 2**63", _is_integer(63)),
     "source": ("printable text", _is_text("[ -~]{1,80}")),
     "answered_to": _COUNTER,
+    "answered": (
+        "originator ids, each with a sequence id",
+        _is_mapping(_IS_ORIGINATOR, _COUNTER[1]),
+    ),
     "established": (
         "runs of blocks, each with how they were established",
         lambda value: isinstance(value, list) and all(map(_IS_RUN, value)),

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 
+from chainkit.protocol.envelope import ServedEnvelope, sign_originator_envelope
+from chainkit.protocol.methods import QUERY_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.signatures import SigningKey
 
 
 class Refusal(grpc.RpcError):
@@ -69,3 +75,31 @@ class StoringNode:
         behind = [number for number in sorted(self.envelopes) if number > request.after]
         page = [self.envelopes[number] for number in behind[: request.limit]]
         return Envelopes(envelopes=page).SerializeToString()
+
+
+@contextmanager
+def answering(served: Mapping[tuple[int, int], ServedEnvelope], key: SigningKey) -> Iterator[str]:
+    """Serve envelopes by originator and sequence id over gRPC, as any node of the network."""
+    logs: dict[int, dict[int, bytes]] = {}
+    for (originator_id, sequence_id), each in served.items():
+        parts = each.unsigned_originator_envelope, each.transaction_hash, key
+        logs.setdefault(originator_id, {})[sequence_id] = sign_originator_envelope(*parts)
+
+    def page(data: bytes, context: Any) -> bytes:
+        request = message_api_pb2.QueryEnvelopesRequest.FromString(data)
+        [originator_id] = request.query.originator_node_ids
+        after = request.query.last_seen.node_id_to_sequence_id[originator_id]
+        log = sorted(logs[originator_id].items())
+        behind = [envelope for number, envelope in log if number > after]
+        return Envelopes(envelopes=behind[: request.limit]).SerializeToString()
+
+    service, method = QUERY_ENVELOPES.lstrip("/").split("/")
+    handlers = {method: grpc.unary_unary_rpc_method_handler(page)}
+    server = grpc.server(ThreadPoolExecutor(1))
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler(service, handlers)])
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        server.stop(None)

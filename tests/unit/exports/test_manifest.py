@@ -44,11 +44,11 @@ def test_read__manifest_with_an_unknown_field__is_refused(export: Path) -> None:
         read_manifest(export, "node")
 
 
-@pytest.mark.parametrize("format_", [0, 8, "1", "3", True, None])
+@pytest.mark.parametrize("format_", [0, 9, "1", "3", True, None])
 def test_read__manifest_of_another_format__is_refused(export: Path, format_: Any) -> None:
     change_manifest(export, format=format_)
 
-    with pytest.raises(StoreError, match="expected manifest format 7 or older"):
+    with pytest.raises(StoreError, match="expected manifest format 8 or older"):
         read_manifest(export, "node")
 
 

@@ -201,6 +201,6 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
 def test_begin__node_was_asked__what_it_did_not_reach_is_not_missing(
     answered_to: int, is_missing: bool
 ) -> None:
-    node = ComparedNode(100, 10, 20, {0: GivenOut(8)}, answered_to=answered_to)
+    node = ComparedNode(100, 10, 20, {0: GivenOut(8)}, answered_to={0: answered_to})
 
     assert begin(KEY, [held()], node).is_missing is is_missing

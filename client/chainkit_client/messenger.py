@@ -22,9 +22,8 @@ from functools import partial
 from typing import Final, Self
 
 from chainkit.errors import ChainkitError, MalformedData, ReorgTooDeep, StoreError
-from chainkit.identity.actions import AddAssociation, CreateInbox
 from chainkit.identity.identifiers import derive_inbox_id
-from chainkit.identity.writing import InstallationSigner, Step, WalletSigner, written_update
+from chainkit.identity.writing import WalletSigner
 from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
@@ -40,20 +39,15 @@ from chainkit_client.mls.engine import EngineFailed, Installation, Member, MlsEn
 from chainkit_client.network.chain import Chain
 from chainkit_client.network.group_network import GroupNetwork
 from chainkit_client.network.group_sync import GroupSync, Round
-from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of, updates_of
+from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of
 from chainkit_client.network.key_packages import OwnKeyPackages
 from chainkit_client.network.members import MemberProofs
-from chainkit_client.network.payloads import (
-    identity_payload,
-    received_welcome,
-)
+from chainkit_client.network.payloads import received_welcome
+from chainkit_client.network.registering import publish_association, read_until_in
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.network.topic_reader import TopicReader
 from chainkit_client.storage.evidence import KeptBreach, read_breaches
-from chainkit_client.storage.own import (
-    insert_installation,
-    read_installation,
-)
+from chainkit_client.storage.own import insert_installation, read_installation
 from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import MembershipState
 from chainkit_client.storage.store import Store
@@ -154,8 +148,12 @@ class Messenger:
         installation = self._own_installation(inbox_id)
         inbox = await inbox_of(self._session, inbox_id)
         if inbox is None or installation.public_key not in inbox.installations:
-            await self._associate(signer, installation, inbox_id, nonce, is_new=inbox is None)
-            inbox = await self._read_until_in(inbox_id, installation.public_key)
+            is_new, key = inbox is None, installation.public_key
+            await publish_association(self._session, signer, installation, inbox_id, nonce, is_new)
+            inbox = await read_until_in(self._session, inbox_id, key, REGISTER_SECONDS)
+            if inbox is None:
+                expected = f"this installation in it after {REGISTER_SECONDS:g} s"
+                raise NotSettled("inbox", expected, "none yet: register again")
         self._proofs.record(Member(-1, installation.credential, installation.public_key), True)
         await self._key_packages.offer(installation)
         return inbox
@@ -376,35 +374,3 @@ class Messenger:
             got = f"one of inbox {installation.credential.decode()}"
             raise StoreError("database", f"an installation of inbox {inbox_id.hex()}", got)
         return installation
-
-    async def _associate(
-        self,
-        wallet: WalletSigner,
-        installation: Installation,
-        inbox_id: bytes,
-        nonce: int,
-        is_new: bool,
-    ) -> None:
-        signer = InstallationSigner(installation.secret)
-        steps: list[Step] = [(CreateInbox(wallet.identifier, nonce), (wallet,))] if is_new else []
-        steps.append((AddAssociation(signer.identifier), (wallet, signer)))
-        now_ns = time.time_ns()
-        update = written_update(inbox_id, now_ns, steps)
-        before = {} if is_new else await updates_of(self._session, inbox_id)
-        last = max(before, default=None)
-        payload = identity_payload(inbox_id, update, last)
-        await self._session.publisher.publish(payload, now_ns)
-
-    async def _read_until_in(self, inbox_id: bytes, installation: bytes) -> Inbox:
-        """Wait until nodes serve an update of an inbox: nodes follow the chain with a delay.
-
-        Raises NotSettled.
-        """
-        deadline = time.monotonic() + REGISTER_SECONDS
-        while time.monotonic() < deadline:
-            inbox = await inbox_of(self._session, inbox_id)
-            if inbox is not None and installation in inbox.installations:
-                return inbox
-            await asyncio.sleep(_PAUSE_SECONDS)
-        got = "none yet: register again"
-        raise NotSettled("inbox", f"this installation in it after {REGISTER_SECONDS:g} s", got)

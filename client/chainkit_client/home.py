@@ -100,8 +100,8 @@ class HomeFolder:
             raise ConfigurationError(f"home {self.home_path}", expected, f"no {_SETTINGS}")
         subject = f"settings {path}"
         content = read_json(path, subject, _MOST_BYTES)
-        names = sorted(Settings.__dataclass_fields__)
-        if not isinstance(content, dict) or sorted(content) != names:
+        names = sorted(Settings.__dataclass_fields__.keys() - {_RETENTION})
+        if not isinstance(content, dict) or sorted(content.keys() - {_RETENTION}) != names:
             got = sorted(content) if isinstance(content, dict) else type(content).__name__
             raise ConfigurationError(subject, f"an object with {', '.join(names)}", got)
         for name, value in content.items():

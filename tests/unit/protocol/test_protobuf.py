@@ -107,7 +107,9 @@ PUBLIC_SCHEMA_FIELDS = {
     message_api_pb2.GetNewestEnvelopeResponse: "repeated Response results=1",
     message_api_pb2.GetNewestEnvelopeResponse.Response: "OriginatorEnvelope originator_envelope=1",
     # The client envelopes as bytes are not the public schema's: the same on the wire.
-    payer_api_pb2.PublishClientEnvelopesRequest: "repeated bytes envelopes=1",
+    payer_api_pb2.PublishClientEnvelopesRequest: (
+        "repeated bytes envelopes=1, uint32 retention_days=1000"
+    ),
     payer_api_pb2.PublishClientEnvelopesResponse: (
         "repeated OriginatorEnvelope originator_envelopes=1"
     ),

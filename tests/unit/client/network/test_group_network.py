@@ -32,7 +32,9 @@ class Publisher:
         self._outcomes = list(outcomes)
         self.first_sent_ns: list[int] = []
 
-    async def publish(self, client_envelope: bytes, first_sent_ns: int) -> None:
+    async def publish(
+        self, client_envelope: bytes, first_sent_ns: int, retention_days: int | None = None
+    ) -> None:
         self.first_sent_ns.append(first_sent_ns)
         outcome = self._outcomes.pop(0)
         if outcome is not None:

@@ -83,9 +83,10 @@ def connected(address: str, url: str) -> None:
         server = grpc.aio.server()
         port = server.add_insecure_port(address)
         await server.start()
-        channel = connect("node", url.replace("PORT", str(port)))
+        at = url.replace("PORT", str(port))
+        channel = connect("node", at)
         try:
-            await wait_until_connected("node", channel)
+            await wait_until_connected("node", at, channel)
         finally:
             await channel.close()
             await server.stop(0.0)

@@ -162,12 +162,14 @@ def test_messenger__commit_is_mined_while_a_message_is_on_its_way__message_arriv
         await ben.sync()
         gateway, is_first = ben._session.gateway, [True]
 
-        async def publish(client_envelopes: Sequence[bytes], seconds: float) -> Sequence[bytes]:
+        async def publish(
+            client_envelopes: Sequence[bytes], seconds: float, retention_days: int | None
+        ) -> Sequence[bytes]:
             if is_first.pop():
                 ann.update_keys(group_id)
                 await ann.settle()
             is_first.append(False)
-            return await Gateway.publish(gateway, client_envelopes, seconds)
+            return await Gateway.publish(gateway, client_envelopes, seconds, retention_days)
 
         monkeypatch.setattr(gateway, "publish", publish)
         ben.send(group_id, "on its way")

@@ -331,14 +331,14 @@ def test_node__disabled__is_read_through_others_until_it_is_enabled_again(four: 
     until(lambda: reader.peer_streams() == 4)
     with pytest.raises(grpc.RpcError, match="expected an enabled node, got a disabled one"):
         disabled.publish()
-    assert disabled.number('chainkit_node_registry_state{state="disabled"}') == 1
+    until(lambda: disabled.number('chainkit_node_registry_state{state="disabled"}') == 1)
 
     four.network.set_enabled(disabled.node_id, is_enabled=True)
     starting.originates()
     for node in four.nodes:
         until(lambda: reads_directly(node, four.nodes))  # noqa: B023
     until(lambda: bool(four.publish(disabled)))
-    assert disabled.number('chainkit_node_registry_state{state="enabled"}') == 1
+    until(lambda: disabled.number('chainkit_node_registry_state{state="enabled"}') == 1)
     until(lambda: four.hold_the_same(four.nodes))
 
 

@@ -64,17 +64,28 @@ def test_create_group__key_package_of_the_other_has_expired__the_other_joins(
 ) -> None:
     database = settings.record_path.parent / "node.db"
 
+    def set_expiry(topic: bytes, expires_at: int) -> int:
+        """Set the expiry of the one key package on a topic; return what it was."""
+        where = "FROM envelopes WHERE topic = ? AND originator_id = ?"
+        with closing(sqlite3.connect(database)) as connection, connection:
+            arguments = (topic, network.node_id)
+            [(before,)] = connection.execute(f"SELECT expires_at {where}", arguments).fetchall()
+            change = f"UPDATE envelopes SET expires_at = ? {where.removeprefix('FROM envelopes ')}"
+            connection.execute(change, (expires_at, *arguments))
+        return int(before)
+
     async def talk() -> tuple[bytes, list[bytes]]:
         ann, ben = [
             await NativeClient.register(network.gateway_url, tmp_path / name, new_person())
             for name in ("ann", "ben")
         ]
-        with closing(sqlite3.connect(database)) as connection, connection:
-            topic = TopicKind.KEY_PACKAGE.topic(ben.installation_id)
-            # As if ben had been away for 90 days.
-            where = "UPDATE envelopes SET expires_at = 1 WHERE topic = ? AND originator_id = ?"
-            assert connection.execute(where, (topic, network.node_id)).rowcount == 1
-        return await ann.create_group([ben.account]), await ben.join()
+        topic = TopicKind.KEY_PACKAGE.topic(ben.installation_id)
+        # As if ben had been away for 90 days.
+        before = set_expiry(topic, 1)
+        group = await ann.create_group([ben.account])
+        # Once it is not the newest any more, other nodes would miss it.
+        set_expiry(topic, before)
+        return group, await ben.join()
 
     group, joined = asyncio.run(within(talk()))
 

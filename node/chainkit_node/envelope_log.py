@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from chainkit.identity.identifiers import MemberKind, parse_identifier
 from chainkit.protocol.log_ranges import LogRange
 from chainkit.service.refusals import InvalidRequest
-from chainkit.types import Cursor, TopicKind
+from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, Place, TopicKind
 from chainkit_indexer.storage.blocks import read_block, read_position
 from chainkit_indexer.storage.envelopes import (
     StoredEnvelope,
@@ -27,7 +27,8 @@ from chainkit_indexer.storage.envelopes import (
 )
 from chainkit_indexer.storage.store import Store
 from chainkit_node.reader_threads import ReaderThreads
-from chainkit_node.storage.held_back import without_held_back, without_overtaking
+from chainkit_node.storage.epoch_order import in_epoch_order
+from chainkit_node.storage.held_back import without_held_back
 from chainkit_node.storage.inboxes import (
     Identifier,
     find_inboxes,
@@ -83,28 +84,42 @@ class EnvelopeLog:
         most_bytes: int,
         holds_back: bool,
     ) -> Page:
-        inbox_ids = [topic[1:] for topic in selection.topics if _is_of_inbox(topic)]
-        judged = read_inbox_cursors(connection) if inbox_ids else {}
-        refused = read_refused(connection, inbox_ids) if inbox_ids else ()
-        found: list[StoredEnvelope] = []
-        held: set[int] = set()
         cursor = dict(selection.cursor)
-        has_more = True
-        while has_more and len(found) < limit and _size(found) <= most_bytes:
-            wanted = limit - len(found)
+
+        def read(limit: int, *, in_time: bool = False) -> tuple[Sequence[StoredEnvelope], bool]:
             rest = replace(selection, cursor=dict(cursor))
-            rows = self.rows(connection, rest, wanted, most_bytes)
-            has_more = len(rows) == wanted or _size(rows) > most_bytes
+            rows = self.rows(connection, rest, limit, most_bytes, in_time=in_time)
+            return rows, _is_full(rows, limit, most_bytes)
+
+        rows, has_more = read(limit)
+        commits = list(takewhile(_is_commit, rows)) if holds_back else []
+        # For more topics, the rows of several statements would have to be brought in order.
+        in_time = has_more and bool(commits) and len(selection.topics) <= _TOPICS_AT_ONCE
+        if commits:
+            cursor[BLOCKCHAIN_ORIGINATOR_ID] = _BEHIND_ALL if in_time else commits[-1].sequence_id
+        rows, has_more = read(limit, in_time=True) if in_time else (rows[len(commits) :], has_more)
+        is_valid = _judgement(connection, selection.topics)
+        others: list[StoredEnvelope] = []
+        held: set[int] = set()
+        while True:
             cursor |= {row.originator_id: row.sequence_id for row in rows}
             if holds_back:
                 now_ns = time.time_ns()
                 rows, waiting = without_held_back(connection, rows, selection.cursor, now_ns)
                 cursor |= dict.fromkeys(waiting, _BEHIND_ALL)
                 held.update(waiting)
-            found += [row for row in rows if _is_valid(row, judged, refused)]
-        ready = without_overtaking(found, selection.cursor) if holds_back else found
-        page = replace(_cut(ready, limit, most_bytes), held=frozenset(held))
-        return page if len(ready) == len(found) else replace(page, is_last=False)
+            others += filter(is_valid, rows)
+            known = others if in_time else [*commits, *others]
+            if not has_more or _is_full(known, limit, most_bytes):
+                break
+            rows, has_more = read(limit - len(known), in_time=in_time)
+        if not holds_back:
+            return _cut(others, limit, most_bytes)
+        seen = selection.cursor.get(BLOCKCHAIN_ORIGINATOR_ID, 0)
+        ready = in_epoch_order(commits, others, seen)
+        page = _cut(ready[:limit], limit, most_bytes)
+        is_last = page.is_last and len(ready) == len(commits) + len(others)
+        return Page(sorted(page.rows, key=_place), is_last, frozenset(held))
 
     def reading(self) -> AbstractContextManager[Connection]:
         """Begin a transaction in which several queries see the same state."""
@@ -123,20 +138,30 @@ class EnvelopeLog:
 
     @staticmethod
     def rows(
-        connection: Connection, selection: Selection, limit: int, most_bytes: int | None = None
+        connection: Connection,
+        selection: Selection,
+        limit: int,
+        most_bytes: int | None = None,
+        *,
+        in_time: bool = False,
     ) -> Sequence[StoredEnvelope]:
         """Return a page within a transaction, with the updates that break a rule.
 
-        The page ends with the first envelope that goes beyond ``most_bytes``.
+        The page ends with the first envelope that goes beyond ``most_bytes``. One ``in_time`` has
+        the first envelopes by ``in_time_order``, of topics that one statement looks for.
         """
         cursor, now, some = selection.cursor, _now(), selection.originator_ids
         if not selection.topics:
             return read_by_originators(connection, some, cursor, limit, now, most_bytes)
         rows: Sequence[StoredEnvelope] = ()
         for topics in _portions(sorted(selection.topics)):
-            page = read_by_topics(connection, topics, cursor, limit, now, most_bytes)
+            page = read_by_topics(
+                connection, topics, cursor, limit, now, most_bytes, in_time=in_time
+            )
+            if in_time:
+                return page
             # Each page is in order, so the first rows of the merged pages are a page again.
-            merged = heapq.merge(rows, page, key=lambda row: (row.originator_id, row.sequence_id))
+            merged = heapq.merge(rows, page, key=_place)
             rows = list(islice(merged, limit))
             if most_bytes is not None:
                 rows = rows[: _count_within(rows, most_bytes) + 1]
@@ -255,13 +280,31 @@ def _is_of_inbox(topic: bytes) -> bool:
     return TopicKind.IDENTITY_UPDATE.matches(topic)
 
 
-def _is_valid(
-    row: StoredEnvelope, judged: Mapping[int, int], refused: Collection[tuple[int, int]]
-) -> bool:
-    if not _is_of_inbox(row.topic):
-        return True
-    is_judged = row.sequence_id <= judged.get(row.originator_id, 0)
-    return is_judged and (row.originator_id, row.sequence_id) not in refused
+def _judgement(connection: Connection, topics: Iterable[bytes]) -> Callable[[StoredEnvelope], bool]:
+    """Return what tells whether a row is no identity update, or one that keeps to the rules."""
+    inbox_ids = [topic[1:] for topic in topics if _is_of_inbox(topic)]
+    judged = read_inbox_cursors(connection) if inbox_ids else {}
+    refused = read_refused(connection, inbox_ids) if inbox_ids else ()
+
+    def is_valid(row: StoredEnvelope) -> bool:
+        if not _is_of_inbox(row.topic):
+            return True
+        is_judged = row.sequence_id <= judged.get(row.originator_id, 0)
+        return is_judged and (row.originator_id, row.sequence_id) not in refused
+
+    return is_valid
+
+
+def _is_commit(row: StoredEnvelope) -> bool:
+    return row.originator_id == BLOCKCHAIN_ORIGINATOR_ID
+
+
+def _place(row: StoredEnvelope) -> Place:
+    return row.originator_id, row.sequence_id
+
+
+def _is_full(rows: Sequence[StoredEnvelope], limit: int, most_bytes: int) -> bool:
+    return len(rows) >= limit or _size(rows) > most_bytes
 
 
 def _portions(topics: Sequence[bytes], most: int = _TOPICS_AT_ONCE) -> Iterable[Sequence[bytes]]:

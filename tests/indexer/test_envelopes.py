@@ -10,6 +10,7 @@ from chainkit_indexer.storage import envelopes
 from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.envelopes import (
     StoredEnvelope,
+    in_time_order,
     insert_envelopes,
     read_by_originators,
     read_by_topics,
@@ -93,6 +94,27 @@ def test_read_by_topics__cursor__is_exclusive_sparse_and_in_order(filled: Databa
     assert first == [each for each in ROWS if each.expires_at != NOW]
     assert keys(later) == [(0, 2), (0, 5), (100, 4), (200, LARGEST)]
     assert [all_read, *none] == [[], [], []]
+
+
+def test_read_by_topics__in_time__is_a_beginning_in_time_however_times_fall(
+    indexed: Database,
+) -> None:
+    chance = random.Random(31)
+    rows = [
+        row(originator_id, number, chance.choice([A, B]), number + chance.randint(0, 9))
+        for originator_id in (0, 100, 200)
+        for number in range(1, 30)
+    ]
+    store(indexed, rows)
+    ordered = in_time_order(rows)
+
+    with indexed.reading() as connection:
+        for limit in (1, 7, 40, 100):
+            found = read_by_topics(connection, [A, B], {}, limit, NOW, in_time=True)
+            assert found == ordered[:limit]
+        cut = read_by_topics(connection, [A, B], {}, 100, NOW, 100, in_time=True)
+    assert 1 < len(cut) < 10
+    assert cut == ordered[: len(cut)]
 
 
 def test_read_by_originators__cursor__is_exclusive_sparse_and_in_order(filled: Database) -> None:

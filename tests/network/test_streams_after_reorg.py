@@ -40,6 +40,7 @@ class Talk:
 
     chain: LocalChain
     node: Api
+    node_id: int
     ann: NodeSdkClient
     ben: NodeSdkClient
     cleo: NodeSdkClient
@@ -110,8 +111,8 @@ class Talk:
     def commits(self) -> list[int]:
         """Return the sequence ids of the group's commits, as the node serves them now."""
         topic = TopicKind.GROUP_MESSAGE.topic(self.group_id)
-        found = map(stated_place, self.node.query(topics=[topic]))
-        return [sequence_id for originator_id, sequence_id in found if originator_id == 0]
+        found = self.node.query(topics=[topic], cursor={self.node_id: 2**63})
+        return [sequence_id for _, sequence_id in map(stated_place, found)]
 
 
 def renamed(name: str) -> str:
@@ -137,7 +138,7 @@ def talk(
         until(lambda: all(group_id in each.join() for each in others))
         ann.stream()
         ben.stream()
-        yield Talk(local, node, ann, *others, group_id)
+        yield Talk(local, node, network.node_id, ann, *others, group_id)
 
 
 @pytest.mark.parametrize("now", ["later", "earlier", "dropped and sent again"])
@@ -253,3 +254,15 @@ def test_list__reorg_dates_a_commit_before_one_that_was_read__has_each_once_and_
     # Today's clients keep the time at which they first read a commit, and list by it.
     assert shown == [names, names, names[::-1]]
     assert talk.cleo.name(talk.group_id) == "second"
+
+
+def test_list__more_than_a_page_of_texts_and_then_commits__has_all(talk: Talk) -> None:
+    talk.dan.list(talk.group_id)
+    texts = [f"text {number}" for number in range(110)]
+    for text in texts:
+        talk.ann.send(talk.group_id, text)
+    for number in range(5):
+        talk.ann.rename(talk.group_id, f"name {number}")
+
+    # A page has 100: nobody can read a text of an epoch that lies more than three commits back.
+    until(lambda: set(texts) <= set(talk.dan.list(talk.group_id)))

@@ -75,6 +75,12 @@ WHERE {{is_on_topic}} AND found.originator_id = held.originator_id AND {_LIVES}
 ORDER BY found.topic DESC, found.sequence_id DESC LIMIT 1
 """
 
+_IN_PLACE: Final = "found.originator_id, found.sequence_id"
+_IN_TIME: Final = f"""
+max(found.originator_ns) OVER (PARTITION BY found.originator_id ORDER BY found.sequence_id),
+{_IN_PLACE}
+"""
+
 _ON_TOPIC: Final = f"""
 SELECT {_COLUMNS} FROM envelopes AS found
 WHERE {{is_on_topic}} AND found.originator_id = ? AND found.sequence_id > ?
@@ -185,17 +191,35 @@ def read_by_topics(
     limit: int,
     now: int,
     most_bytes: int | None = None,
+    *,
+    in_time: bool = False,
 ) -> list[StoredEnvelope]:
     """Return up to ``limit`` envelopes (at least 1) on up to a few hundred topics after a cursor.
+
+    With ``in_time`` those that are first by ``in_time_order``, in that order.
 
     At most ``limit`` rows of each topic and originator are looked at, beside expired ones.
     ``now`` is in seconds since 1970.
     """
     held = _read_behind(connection, cursor)
-    end = "ORDER BY found.originator_id, found.sequence_id LIMIT ?"
+    end = f"ORDER BY {_IN_TIME if in_time else _IN_PLACE} LIMIT ?"
     values = [*_living(now), limit]
     found = _pairs(connection, topics, held, _FIRST_ROWS, values, end, [limit], most_bytes)
     return _made(found)
+
+
+def in_time_order(rows: Iterable[StoredEnvelope]) -> list[StoredEnvelope]:
+    """Return rows by their originators' times, those of one originator by their sequence ids.
+
+    A row whose time falls below that of an earlier one of its originator stands with that one.
+    """
+    latest: dict[int, int] = {}
+    dated: list[tuple[int, StoredEnvelope]] = []
+    for row in sorted(rows, key=lambda row: (row.originator_id, row.sequence_id)):
+        time_ns = max(row.originator_ns, latest.get(row.originator_id, 0))
+        latest[row.originator_id] = time_ns
+        dated.append((time_ns, row))
+    return [row for _, row in sorted(dated, key=lambda each: each[0])]
 
 
 def read_topic_log(

@@ -9,7 +9,6 @@ commit.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
@@ -50,47 +49,6 @@ def without_held_back(
     return ready, first.keys()
 
 
-def without_overtaking(
-    rows: Sequence[StoredEnvelope], cursor: Mapping[int, int]
-) -> Sequence[StoredEnvelope]:
-    """Return rows without messages that today's clients would read before an earlier one.
-
-    Such a client orders a page by time, and puts a message behind the payload of the chain that the
-    message names. A reorg dates payloads anew. So a message that was stored later, and does not
-    name the payload, can come first; then the client drops the earlier message for good. Rows are
-    in the order of originator and sequence id, the chain's among them; what is left out is behind
-    a ``cursor`` that names all others.
-    """
-    seen = cursor.get(BLOCKCHAIN_ORIGINATOR_ID, 0)
-    dated: dict[bytes, list[StoredEnvelope]] = {}
-    read_at: dict[tuple[int, bytes], int] = {}
-    first: dict[int, int] = {}
-    for row in rows:
-        if row.originator_id == BLOCKCHAIN_ORIGINATOR_ID:
-            dated.setdefault(row.topic, []).append(row)
-            continue
-        log = row.originator_id, row.topic
-        at = _read_at(row, seen, dated.get(row.topic, ()))
-        if at < read_at.get(log, 0):
-            first.setdefault(row.originator_id, row.sequence_id)
-        read_at[log] = max(at, read_at.get(log, 0))
-    return [row for row in rows if row.sequence_id < first.get(row.originator_id, _BEHIND_ALL)]
-
-
-def _read_at(row: StoredEnvelope, seen: int, of_chain: Sequence[StoredEnvelope]) -> int:
-    """Return the time to which today's clients move a row that names one of the chain's payloads.
-
-    ``of_chain`` are those of the row's topic, in their order.
-    """
-    is_of_group = TopicKind.GROUP_MESSAGE.matches(row.topic)
-    if is_of_group and of_chain and of_chain[-1].originator_ns > row.originator_ns:
-        name = _name(row.envelope)
-        place = bisect_left(of_chain, name, key=lambda each: each.sequence_id)
-        if name > seen and place < len(of_chain):
-            return max(row.originator_ns, of_chain[place].originator_ns)
-    return row.originator_ns
-
-
 def waits(row: StoredEnvelope, seen: int, now_ns: int) -> bool:
     """Return whether a group message names a later payload of the chain than ``seen``.
 
@@ -99,11 +57,11 @@ def waits(row: StoredEnvelope, seen: int, now_ns: int) -> bool:
     is_new = row.originator_ns > now_ns - LONGEST_NS
     is_of_node = row.originator_id != BLOCKCHAIN_ORIGINATOR_ID
     may_wait = is_new and is_of_node and TopicKind.GROUP_MESSAGE.matches(row.topic)
-    return may_wait and _name(row.envelope) > seen
+    return may_wait and named_commit(row.envelope) > seen
 
 
 @lru_cache(maxsize=16)
-def _name(envelope: bytes) -> int:
+def named_commit(envelope: bytes) -> int:
     """Return the sequence id of the chain's payload that a stored message names, 0 for none.
 
     Cached: a message goes to many streams at once. Few, because each may have megabytes.

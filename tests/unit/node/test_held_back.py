@@ -14,7 +14,7 @@ from chainkit.protocol.originated_envelope import (
     sign_originated,
     unsigned_originated,
 )
-from chainkit.types import Place, TopicKind
+from chainkit.types import NANOSECONDS_PER_SECOND, Place, TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
@@ -116,6 +116,24 @@ def test_page__reorg_takes_the_commit_back__leaves_the_message_out_until_the_com
     node.chain.mine([GROUP])
     node.indexer.catch_up()
     assert node.shows({}) == [(0, 1), (ANN, 1)]
+
+
+def test_page__more_than_a_page_behind__has_each_message_before_commits_of_later_epochs(
+    node: Node,
+) -> None:
+    # Dated as the commits: their chain began long ago.
+    age_ns = time.time_ns() - node.chain.blocks[-1].timestamp * NANOSECONDS_PER_SECOND
+    for number in range(1, 4):
+        node.takes((ANN, number), names=1, age_ns=age_ns)
+        node.takes((BEN, number), names=1, age_ns=age_ns)
+    node.mines(*[GROUP] * 5)
+    node.takes((ANN, 4), names=3, age_ns=age_ns)
+    read: list[Place] = []
+    while page := node.shows({0: 2} | dict(read), limit=2):
+        read += page
+
+    texts = [(one, number) for number in range(1, 4) for one in (ANN, BEN)]
+    assert read == [*texts, (0, 3), (ANN, 4), *[(0, number) for number in range(4, 8)]]
 
 
 def test_page__named_commit_never_comes__has_the_message_after_ten_minutes(node: Node) -> None:

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit_jobs.adapters.adapter import KEYS, SourceTables
 from chainkit_jobs.adapters.cells import NO_FAULT, missing, quoted
-from chainkit_jobs.adapters.completeness import incomplete_blocks
+from chainkit_jobs.adapters.completeness import completeness_faults
 from chainkit_jobs.adapters.faults import Fault, FaultCode
 from chainkit_jobs.adapters.places import count_faults, hex0x, places
 from chainkit_jobs.recorded import Recorded
@@ -64,7 +64,7 @@ def _first_fault(table: str) -> str:
 def row_faults(source: SourceTables, blocks: Bounds, record: Recorded) -> list[Fault]:
     """Check the rows of a range, which ``in_range`` returned: one Spark job per table."""
     # All in one job would be one plan with dozens of shuffles, each of which has it planned anew.
-    faults = count_faults([incomplete_blocks(source)])
+    faults = completeness_faults(source)
     for table, frame in source.items():
         if table == "receipts" and source.receipts_are_derived:
             continue

@@ -2,6 +2,9 @@
 
 It finds what a tool left half written. A log whose bits in the bloom are also those of others may
 be missing unseen, and numbers may agree by malice: only the block's roots prove what is there.
+
+Since Amsterdam, a header counts its block's gas in another way than the receipts (EIP-7778,
+EIP-8037), and no file tells the hard fork: where the gas differs, the receipts root decides.
 """
 
 from __future__ import annotations
@@ -16,23 +19,52 @@ from pyspark.sql import functions as sf
 
 from chainkit.ethereum import bloom_of_logs
 from chainkit_jobs.adapters.adapter import SourceTables
-from chainkit_jobs.adapters.faults import FaultCode
-from chainkit_jobs.adapters.places import places
+from chainkit_jobs.adapters.faults import Fault, FaultCode
+from chainkit_jobs.adapters.places import count_faults, places
+from chainkit_jobs.adapters.receipts_roots import receipts_roots
 
 _NO_BLOOM = bytes(256)
 
 
-def incomplete_blocks(source: SourceTables) -> DataFrame:
-    """Return, per block and table, the first thing that does not fit. Repeated rows count once.
+def completeness_faults(source: SourceTables) -> list[Fault]:
+    """Return the first thing of each block and table that does not fit, counted by table.
 
-    Rows that are marked speak neither for nor against their block.
+    Rows that are repeated count once; rows that are marked speak neither for nor against their
+    block.
     """
+    found = _problem_rows(source)
+    faults = count_faults([_faults(found)])
+    if not faults:
+        return []
+    # A root takes all rows of its block: it is made only where the gas does not tell.
+    suspects = found.where("problem.is_gas").select("block_number").distinct()
+    roots = receipts_roots(source, suspects)
+    is_whole = "problem.is_gas and coalesce(made_root = receipts_root, false)"
+    told = found.join(roots, "block_number", "left").where(f"not ({is_whole})")
+    return count_faults([_faults(told)])
+
+
+def _faults(found: DataFrame) -> DataFrame:
+    return places(
+        found,
+        FaultCode.HALF_WRITTEN,
+        sf.col("problem.table"),
+        sf.col("problem.expected"),
+        sf.col("problem.got"),
+        block=sf.col("block_number"),
+        file=sf.col("file"),
+    )
+
+
+def _problem_rows(source: SourceTables) -> DataFrame:
+    """Return a row for each block and table that does not fit: the header's values, ``problem``."""
     headers = source.blocks.groupBy(sf.col("number").alias("block_number")).agg(
         sf.min("hash").alias("hash"),
         sf.max("hash").alias("other_hash"),
         sf.min("transaction_count").alias("transaction_count"),
         sf.min("gas_used").alias("gas_used"),
         sf.min("logs_bloom").alias("logs_bloom"),
+        sf.min("receipts_root").alias("receipts_root"),
         sf.max("source_file").alias("file"),
     )
     # With two headers nobody knows to which one the rows belong.
@@ -44,15 +76,8 @@ def incomplete_blocks(source: SourceTables) -> DataFrame:
         .join(_blooms(source.logs), "block_number", "left")
     )
     problems = sf.array_compact(sf.array(*_problems(source.receipts_are_derived)))
-    found = joined.withColumn("problem", sf.explode(problems))
-    return places(
-        found,
-        FaultCode.HALF_WRITTEN,
-        sf.col("problem.table"),
-        sf.col("problem.expected"),
-        sf.col("problem.got"),
-        block=sf.col("block_number"),
-        file=sf.col("file"),
+    return joined.withColumn("problem", sf.explode(problems)).select(
+        "block_number", "file", "receipts_root", "problem"
     )
 
 
@@ -117,7 +142,7 @@ def _problems(receipts_are_derived: bool) -> list[Column]:
     gas_used = sf.coalesce("receipts_gas_used", sf.lit(0))
     last_gas_used = sf.coalesce("cumulative_gas_used", gas_used)
     gas = [
-        _differs(f"gas used {kind}", sf.col("gas_used"), got)
+        _differs(f"gas used {kind}", sf.col("gas_used"), got, is_gas=True)
         for kind, got in (
             ("of all receipts as in the header, ", gas_used),
             ("by the last receipt as in the header, ", last_gas_used),
@@ -158,9 +183,10 @@ def _count(name: str) -> Column:
     return sf.coalesce(sf.col(name), sf.lit(0))
 
 
-def _differs(what: str, expected: Column, got: Column) -> Column:
+def _differs(what: str, expected: Column, got: Column, is_gas: bool = False) -> Column:
     """Return null where both are equal or nothing is expected."""
-    return sf.when(expected != got, _words(sf.concat(sf.lit(what), expected.cast("string")), got))
+    words = sf.concat(sf.lit(what), expected.cast("string"))
+    return sf.when(expected != got, _words(words, got, is_gas))
 
 
 def _bloom_differs(logs: Column) -> Column:
@@ -172,8 +198,10 @@ def _bloom_differs(logs: Column) -> Column:
     )
 
 
-def _words(expected: Column, got: Column) -> Column:
-    return sf.struct(expected.alias("expected"), got.cast("string").alias("got"))
+def _words(expected: Column, got: Column, is_gas: bool = False) -> Column:
+    return sf.struct(
+        expected.alias("expected"), got.cast("string").alias("got"), sf.lit(is_gas).alias("is_gas")
+    )
 
 
 def _named(table: str, problem: Column) -> Column:

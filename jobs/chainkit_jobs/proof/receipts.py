@@ -139,8 +139,9 @@ def _check_gas(receipts: Sequence[Row], header: Row, found: Collector) -> None:
         if before is not None:
             grown = row["cumulative_gas_used"] - before
             found.require(code, _TABLE, index, "gas_used", grown, row["gas_used"])
-    # Since Amsterdam a block counts its gas in another way than its receipts (EIP-7778).
-    if receipts and header["block_access_list_hash"] is None:
+    # Since Amsterdam a block counts its gas in another way than its receipts (EIP-7778, EIP-8037).
+    # A header that lacks what every header has, as in an import, does not tell its hard fork.
+    if receipts and header["mix_hash"] is not None and header["block_access_list_hash"] is None:
         last, column = receipts[-1], "cumulative_gas_used"
         index = last["transaction_index"]
         found.require(code, _TABLE, index, column, header["gas_used"], last[column])

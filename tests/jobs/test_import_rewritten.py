@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import NoReturn
 
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -20,15 +18,10 @@ from chainkit_jobs.adapters.importing import import_chain
 from support.audit.etl_fixtures import AWS, BIGQUERY, NO_FAULTS, expected_rows, told
 from support.audit.imports import FIXTURES, answered_rows
 from support.audit.rewriting import REWRITERS, rewrite_each
-from support.command_line import run
 from support.seeds import only_in_soak
 
 CRYO = FIXTURES / "cryo"
 RECORD = read_deployment_record(CRYO / "deployment.json")
-
-
-def no_spark(master: str) -> NoReturn:
-    raise AssertionError("Spark is started")
 
 
 def head_hash(spark: SparkSession, source: Path, out: Path) -> str:
@@ -93,21 +86,3 @@ def test_read__aws_by_each_tool_in_turn__is_what_aws_wrote(
 
     assert found.faults == NO_FAULTS
     assert found.rows == before
-
-
-def test_command__brotli__names_file_codec_and_what_is_read_before_spark_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = Path(shutil.copytree(CRYO / "binary", tmp_path / "source"))
-    path = sorted(source.glob("*logs*"))[-1]
-    pq.write_table(pq.read_table(path), path, compression="brotli")
-    monkeypatch.setattr("chainkit_jobs.cli.import_chain.spark_session", no_spark)
-    arguments = ["audit", "import-chain", "--format", "cryo", "--source", str(source)]
-    arguments += ["--deployment", str(CRYO / "deployment.json"), "--out", str(tmp_path / "chain")]
-
-    outcome = run(*arguments)
-
-    assert outcome.code == 2
-    for words in (str(path), "BROTLI", "one of SNAPPY, GZIP, ZSTD, LZ4, UNCOMPRESSED"):
-        assert words in outcome.err
-    assert "Traceback" not in outcome.err

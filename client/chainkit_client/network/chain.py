@@ -8,32 +8,22 @@ All functions block; call them in a thread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from chainkit.chain import Endpoint, LogFilter
-from chainkit.chain.log_ranges import logs_by_pieces
+from chainkit.chain import Endpoint
 from chainkit.contracts.deployment import DeploymentRecord
 from chainkit.contracts.followed import FollowedDeployment, FollowedRegistry, node_registry_of
 from chainkit.contracts.registry import Registry
 from chainkit.council.evidence.report import fetch_mined
-from chainkit.errors import ConfigurationError, MalformedLog
+from chainkit.errors import ConfigurationError
 from chainkit.evidence.emission import EmittingContracts, MinedTransaction
 from chainkit.evidence.judgement import EnvelopeJudge, Find
 from chainkit.evidence.verdict import Verdict
-from chainkit.protocol.envelope import (
-    quarantine_reason,
-)
-from chainkit.protocol.events import decode_payload_event
-from chainkit.protocol.payload_contract import PayloadContract
-from chainkit.types import BlockHeader, BlockReference, Node, PayloadEvent, Place, TopicKind
+from chainkit.types import BlockHeader, BlockReference, Node
 from chainkit_client.network.chain_status import ChainStatus, Found
-
-MOST_BLOCKS: Final = 1_000_000
-"""Blocks in which an inbox's updates are searched: most contracts index no inbox id."""
 
 _NONE: Final = frozenset[int]()
 
@@ -92,34 +82,6 @@ class Chain:
         if verdict is Verdict.REFUTED and mined is not None:
             return Found(ChainStatus.CONFIRMED, mined.receipt.block.reference)
         return Found(ChainStatus.FALSE if verdict is Verdict.PROVED else ChainStatus.ABSENT)
-
-    def posted_updates(self, inbox_id: bytes) -> Mapping[Place, bytes]:
-        """Return an inbox's updates in the last MOST_BLOCKS blocks, as contracts emitted them.
-
-        ClientEnvelopes, by originator and sequence id; those are left out that no node serves.
-        """
-        record, head = self.record, self.endpoint.head().number
-        if not isinstance(record, FollowedDeployment):
-            record = FollowedDeployment.of(record)
-        return {
-            (event.originator_id, event.sequence_id): event.payload
-            for contract in record.contracts
-            if contract.kind is TopicKind.IDENTITY_UPDATE
-            for event in self._events(contract, inbox_id, head)
-            if event.identifier == inbox_id and quarantine_reason(event) is None
-        }
-
-    def _events(
-        self, contract: PayloadContract, identifier: bytes, head: int
-    ) -> Iterator[PayloadEvent]:
-        """Yield a contract's events; of one identifier only where the identifier is indexed."""
-        argument = identifier if contract.layout.is_identifier_indexed else b""
-        wanted = LogFilter((contract.address,), (contract.topic,), argument)
-        first = max(contract.block, head - MOST_BLOCKS + 1)
-        for _, logs in logs_by_pieces(self.endpoint, first, head, wanted):
-            for log in logs:
-                with suppress(MalformedLog):
-                    yield decode_payload_event(log, contract)
 
     def still_there(self, blocks: Iterable[BlockReference]) -> frozenset[BlockReference]:
         """Return which of some blocks the chain has now, by one batch of requests.

@@ -99,11 +99,11 @@ async def inbox_of(session: NetworkSession, inbox_id: bytes) -> Inbox | None:
 async def updates_of(session: NetworkSession, inbox_id: bytes) -> Mapping[Place, bytes]:
     """Return the updates of an inbox as the chain has them: ClientEnvelopes, by place.
 
-    Raises NodesSilent, and ChainError.
+    Raises NodesSilent, ChainError, and StoreError.
     """
     topic = Topic(TopicKind.IDENTITY_UPDATE.topic(inbox_id))
     found = await session.read(session.reader(topic, at_once=len(session.nodes)))
-    posted = await asyncio.to_thread(session.chain.posted_updates, inbox_id)
+    posted = await asyncio.to_thread(session.posted.of, inbox_id)
     updates, unknown = dict(posted), list[VerifiedEnvelope]()
     lookups: Counter[int | None] = Counter()
     # An envelope that waits counts as well: a made-up one must not hold up a true one.

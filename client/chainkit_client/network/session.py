@@ -16,6 +16,7 @@ from chainkit.types import BlockReference, Node
 from chainkit_client.breach import Breach
 from chainkit_client.network.chain import Chain
 from chainkit_client.network.chain_status import ChainStatus, Found
+from chainkit_client.network.posted import PostedUpdates
 from chainkit_client.network.promises import Promises
 from chainkit_client.network.proved import ProvedNodes
 from chainkit_client.network.publisher import GatewayPublisher
@@ -51,6 +52,7 @@ class NetworkSession:
         self.gateway = gateway
         self.nodes = Nodes({})
         self.now_ns = now_ns
+        self.posted = PostedUpdates(chain, store, now_ns)
         self._store = store
         self._clock = clock
         self._keys = Keys({}, chain.originator_ids, chain.sparse_ids)

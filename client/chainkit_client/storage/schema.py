@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION: Final = 4
+VERSION: Final = 5
 """``PRAGMA user_version`` of a database with these tables."""
 
 metadata: Final = MetaData()
@@ -305,6 +305,18 @@ proved_members: Final = Table(
     metadata,
     # A tag of the installation's key and its credential.
     Column("tag", LargeBinary, primary_key=True),
+)
+
+posted_updates: Final = Table(
+    # Updates of inboxes that the chain gave, and up to which block.
+    "posted_updates",
+    metadata,
+    # A tag of the contract, the inbox and the endpoint's name.
+    Column("tag", LargeBinary, primary_key=True),
+    # Sealed.
+    Column("found", LargeBinary, nullable=False),
+    # Nanoseconds since 1970.
+    Column("stored_ns", BigInteger, nullable=False, index=True),
 )
 
 welcomes: Final = Table(

@@ -73,8 +73,8 @@ class Session:
         self.asked = 0
         self.lookups = 0
         self.unknown: list[VerifiedEnvelope] = []
-        self.posted: dict[Place, bytes] = {}
-        self.chain = SimpleNamespace(posted_updates=lambda inbox_id: self.posted)
+        self.on_chain: dict[Place, bytes] = {}
+        self.posted = SimpleNamespace(of=lambda inbox_id: self.on_chain)
 
     def reader(self, topic: Topic, at_once: int) -> None:
         self.asked = at_once
@@ -114,7 +114,7 @@ def test_updates_of__made_up_one_came_first__the_chains_is_taken_and_the_other_i
 
 def test_updates_of__all_nodes_leave_one_out__comes_from_the_chain() -> None:
     session = Session(Followed(accepted=[update(4)]), update(4))
-    session.posted = payloads(update(5))
+    session.on_chain = payloads(update(5))
 
     assert session.updates() == payloads(update(4), update(5))
 

@@ -53,6 +53,29 @@ def check_fork_is_told(ann: Person, group: str) -> None:
     assert json.loads(ann.say("group", "show", group, "--json", expected=1))["forked_at_epoch"] == 1
 
 
+def days_kept(person: Person, group: str) -> float:
+    """For how many days a node keeps the last message that a person reads."""
+    last = json.loads(person.say("read", group, "--json").splitlines()[-1])
+    return (last["expires_at"] - last["time_ns"] // 10**9) / 86_400
+
+
+def check_retention(ann: Person, ben: Person, group: str) -> None:
+    """The wish for texts is set and taken back by a command, and all see what becomes of it."""
+    assert ann.do("retention") == {"retention_days": None}
+    assert ann.do("retention", "--days", "3") == {"retention_days": 3}
+    ann.do("send", group, "for three days")
+    assert days_kept(ann, group) == days_kept(ben, group) == 3
+    # A later `init` leaves it as it is.
+    ann.do("init", "--gateway", ann.gateway_url)
+    assert ann.say("retention").split() == ["retention", "3", "days"]
+    assert ann.do("retention", "--default") == {"retention_days": None}
+    assert "the gateway decides" in ann.say("retention")
+    ann.do("send", group, "for as long as the gateway wants")
+    assert days_kept(ann, group) == days_kept(ben, group) == 30
+    assert "exclude each other" in ann.fail("retention", "--days", "3", "--default")
+    assert "is not in the range 1<=x<=365" in ann.fail("retention", "--days", "366")
+
+
 def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_what_fails(
     people: list[Person], settings: Settings, tmp_path: Path
 ) -> None:
@@ -88,6 +111,8 @@ def test_client_commands__two_people_on_a_network__register_meet_talk_and_see_wh
     assert texts == ["hello, Ben", "hello, Ann"]
     assert "ok     gateway" in ann.say("doctor")
     assert ann.do("report") == []
+
+    check_retention(ann, ben, short)
 
     # Ann's gateway dies: she is told, and what she wrote is sent when there is one again.
     settings_path = ann.home / "settings.json"

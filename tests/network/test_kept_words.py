@@ -210,7 +210,7 @@ def test_client__messages_dated_2100__hide_no_later_message_and_are_marked(
             dated, later = each.messages(group_id)[-2:]
             assert (dated.is_dated_apart, later.is_dated_apart) == (True, False)
             assert abs(dated.time_ns - time.time_ns()) < SECONDS * SECOND_NS
-        line = message_line(dated, "")
+        line = message_line(dated, "", time.time_ns())
         assert line.endswith("from 2100  (its sender says 2100-01-01 00:00:00)")
 
     company.play(play)

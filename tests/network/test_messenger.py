@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -229,7 +230,7 @@ def test_messenger__somebody_takes_anothers_name__is_not_added_and_told_where_an
                 each for each in reader.messages(group_id) if each.kind is MessageKind.APPLICATION
             ]
             assert [each.is_proved for each in rows] == [False, True]
-            false, true = (message_line(each, ben.inbox_id.hex()) for each in rows)
+            false, true = (message_line(each, ben.inbox_id.hex(), time.time_ns()) for each in rows)
             assert f"  ?{ben.inbox_id.hex()[:NAME]}  " in false
             assert NOT_PROVED in false
             assert "  you  " in true

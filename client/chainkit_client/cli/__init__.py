@@ -61,6 +61,11 @@ _COMMANDS: Final = {
         "report_command",
         "List the rules that nodes broke before this client's eyes, and report them.",
     ),
+    "retention": LazyCommand(
+        "chainkit_client.cli.retention",
+        "retention_command",
+        "Show or change for how long nodes keep the texts that you send from now on.",
+    ),
     "send": LazyCommand(
         "chainkit_client.cli.talk",
         "send_command",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Final
 
 from chainkit.errors import ChainkitError
@@ -48,7 +49,8 @@ class Conversation:
 
     def _read(self) -> None:
         messages = self.messenger.messages(self.group_id)[-_MOST_LINES:]
-        self.lines = [pages.message_line(each, self._own) for each in messages]
+        now_ns = time.time_ns()
+        self.lines = [pages.message_line(each, self._own, now_ns) for each in messages]
         self.status = "  ".join(self._facts())
 
     def _facts(self) -> list[str]:

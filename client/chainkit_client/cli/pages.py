@@ -31,6 +31,7 @@ KINDS: Final = {
     MessageKind.LEFT_BEHIND: "left behind",
 }
 _INBOX: Final = re.compile("[0-9a-f]{64}")
+EXPIRED: Final = "expired: nodes need not have it any more"
 NOT_PROVED: Final = "nobody has proved that the sender is who it says"
 
 
@@ -54,8 +55,8 @@ def text_of(message: Message) -> str:
     return message.content.decode("utf-8", "backslashreplace")
 
 
-def message_line(message: Message, own_account: str) -> str:
-    """Return a message as a line: id, time, sender and words."""
+def message_line(message: Message, own_account: str, now_ns: int) -> str:
+    """Return a message as a line: id, time, sender and words; ``now_ns`` is since 1970."""
     when = time_of(message.time_ns)
     by = shown_account(message.sender_account, message.is_proved, own_account)
     match message.kind:
@@ -73,6 +74,8 @@ def message_line(message: Message, own_account: str) -> str:
     notes += [shown_text(message.warning)] if message.warning else []
     if message.is_dated_apart:
         notes.append(f"its sender says {time_of(message.sent_at_ns)}")
+    if message.has_expired(now_ns):
+        notes.append(EXPIRED)
     if message.delivery is DeliveryStatus.UNPUBLISHED:
         notes.append("waits")
     if message.delivery is DeliveryStatus.FAILED:
@@ -96,6 +99,7 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "epoch": message.epoch,
         "originator": None if message.place is None else message.place[0],
         "sequence_id": None if message.place is None else message.place[1],
+        "expires_at": message.expires_at,
         "warning": message.warning,
     }
     if message.kind is MessageKind.APPLICATION:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import time
 from typing import Final
 
 import click
@@ -158,7 +159,7 @@ class Reader:
             if self._as_json:
                 click.echo(json.dumps(pages.message_as_json(each), sort_keys=True))
             else:
-                click.echo(pages.message_line(each, self._own))
+                click.echo(pages.message_line(each, self._own, time.time_ns()))
         sys.stdout.flush()
 
 

@@ -128,6 +128,7 @@ def _store_message(
         place=payload.place,
         warning=payload.warning,
         originator_ns=payload.originator_ns,
+        expires_at=payload.expires_at,
     )
     if not insert_message(session.connection, session.tools.seal, message):
         earlier = read_message(session.connection, session.tools.seal, identity)

@@ -75,4 +75,5 @@ def take_own(session: Session, attempt: Attempt, payload: Payload | None) -> Non
             payload.place,
             payload.warning,
             payload.originator_ns,
+            payload.expires_at,
         )

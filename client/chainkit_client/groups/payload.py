@@ -28,6 +28,8 @@ class Payload:
     """keccak256 of the AuthenticatedData around it."""
     warning: str = ""
     """Words for people, such as a dependency that nobody has."""
+    expires_at: int | None = None
+    """Seconds since 1970, after which nodes may delete the payload; None for never."""
 
     @classmethod
     def of(cls, envelope: VerifiedEnvelope, warning: str = "") -> Self:
@@ -42,6 +44,7 @@ class Payload:
             parsed.group_message.v1.data,
             aad_hash(client.client_envelope),
             warning,
+            envelope.expires_at,
         )
 
     @property

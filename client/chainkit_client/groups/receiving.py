@@ -63,6 +63,7 @@ def receive(
             message=payload.message,
             aad_hash=payload.aad_hash,
             warning=payload.warning,
+            expires_at=payload.expires_at,
         )
     session.record_result(result)
     return replace(outcome, status=status, reason=reason), result

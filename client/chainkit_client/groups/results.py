@@ -82,4 +82,5 @@ def kept_payload(session: Session, result: PayloadResult) -> Payload:
         result.message,
         result.aad_hash,
         result.warning,
+        result.expires_at,
     )

@@ -57,6 +57,8 @@ class Message:
     warning: str = ""
     originator_ns: int | None = None
     """Nanoseconds since 1970: the originator's clock; None where no originator dated the row."""
+    expires_at: int | None = None
+    """Seconds since 1970, after which nodes may delete the payload; None for never."""
     is_proved: bool = True
     """Whether the inbox ``sender_account`` was seen to have the sender. Members write their names
     themselves."""
@@ -72,6 +74,10 @@ class Message:
     def is_dated_apart(self) -> bool:
         """Whether the sender's claim of the time differs by minutes from the originator's time."""
         return abs(self.sent_at_ns - self.time_ns) > _APART_NS
+
+    def has_expired(self, now_ns: int) -> bool:
+        """Return whether nodes may have deleted the payload at a time in nanoseconds since 1970."""
+        return self.expires_at is not None and self.expires_at <= now_ns // NANOSECONDS_PER_SECOND
 
     @property
     def changed_installation(self) -> bytes:
@@ -108,6 +114,7 @@ def insert_message(connection: Connection, seal: Seal, message: Message) -> bool
         "originator_id": originator_id,
         "sequence_id": sequence_id,
         "originator_ns": message.originator_ns,
+        "expires_at": message.expires_at,
         "warning": message.warning,
     }
     return connection.execute(_INSERT, row).rowcount == 1
@@ -189,8 +196,9 @@ def change_delivery(
     place: Place | None = None,
     warning: str = "",
     originator_ns: int | None = None,
+    expires_at: int | None = None,
 ) -> None:
-    """Write the delivery status of an own message, and its place and time."""
+    """Write the delivery status of an own message, with place, time and expiry of its payload."""
     originator_id, sequence_id = place or (None, None)
     values = {"delivery_status": delivery.value, "epoch": epoch, "warning": warning}
     connection.execute(
@@ -200,6 +208,7 @@ def change_delivery(
             originator_id=originator_id,
             sequence_id=sequence_id,
             originator_ns=originator_ns,
+            expires_at=expires_at,
             **values,
         )
     )
@@ -292,6 +301,7 @@ def _message(row: Any, seal: Seal) -> Message:
         place=None if place == (None, None) else place,
         warning=row["warning"],
         originator_ns=row["originator_ns"],
+        expires_at=row["expires_at"],
     )
 
 

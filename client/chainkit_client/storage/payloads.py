@@ -41,6 +41,7 @@ class PayloadResult:
     """The payload; None where it cannot succeed later."""
     aad_hash: bytes | None = None
     warning: str = ""
+    expires_at: int | None = None
     sender_data: bytes | None = None
 
 

@@ -129,11 +129,12 @@ group_messages: Final = Table(
     Column("delivery_status", Integer, nullable=False),
     # The epoch of sending, or the epoch of the change's commit; null before publication.
     Column("epoch", BigInteger),
-    # The place of the payload, and its originator's time in nanoseconds since 1970; null before
-    # publication.
+    # The place of the payload, its originator's time in nanoseconds since 1970 and its expiry in
+    # seconds; null before publication, the expiry also where there is none.
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),
     Column("originator_ns", BigInteger),
+    Column("expires_at", BigInteger),
     # Words for people, such as a dependency that nobody has.
     Column("warning", String, nullable=False, server_default=""),
     Index("group_messages_group_id", "group_id"),
@@ -270,6 +271,7 @@ payload_results: Final = Table(
     Column("message", LargeBinary),
     Column("aad_hash", LargeBinary),
     Column("warning", String, nullable=False, server_default=""),
+    Column("expires_at", BigInteger),
     Index("payload_results_sender_data", "topic", "sender_data"),
     Index("payload_results_kept", "topic", "epoch", sqlite_where=text("message IS NOT NULL")),
 )

@@ -50,6 +50,10 @@ ADDED = replace(
 SILENT = NodesSilent("topic", "an answer of a node", "none")
 
 
+def line_of(message: Message, now_ns: int = MESSAGE.sent_at_ns) -> str:
+    return pages.message_line(message, OWN, now_ns)
+
+
 def intent(state: IntentState, reason: str = "") -> Intent:
     arguments = SendMessage(1, b"hello")
     return Intent(1, GROUP.id, state, arguments, 2, None, b"", False, 0, 1, MESSAGE.id, reason)
@@ -95,8 +99,8 @@ def messenger(*rounds: Exception | Message, done: Intent | None = None) -> Any:
 
 
 def test_message_line__message__has_id_time_sender_and_words() -> None:
-    assert pages.message_line(MESSAGE, OWN) == (f"cdcdcdcd  2023-11-14 22:13:20  {'b' * 20}  hello")
-    assert pages.message_line(MESSAGE, OTHER).split("  ", 2)[2].startswith("you ")
+    assert line_of(MESSAGE) == (f"cdcdcdcd  2023-11-14 22:13:20  {'b' * 20}  hello")
+    assert pages.message_line(MESSAGE, OTHER, 0).split("  ", 2)[2].startswith("you ")
 
 
 @pytest.mark.parametrize(
@@ -110,21 +114,21 @@ def test_message_line__message__has_id_time_sender_and_words() -> None:
 def test_message_line__strangers_words__move_no_cursor_and_stay_readable(
     words: str, shown: str
 ) -> None:
-    line = pages.message_line(replace(MESSAGE, content=words.encode()), OWN)
+    line = line_of(replace(MESSAGE, content=words.encode()))
 
     assert line.endswith(shown)
     assert line.isprintable()
 
 
 def test_message_line__sender_that_is_no_inbox__is_marked() -> None:
-    line = pages.message_line(replace(MESSAGE, sender_account="you     "), OWN)
+    line = line_of(replace(MESSAGE, sender_account="you     "))
 
     assert "  ?you" in line
 
 
 @pytest.mark.parametrize("time_ns", [2**63 - 1, -(2**63), 10**30])
 def test_message_line__time_of_no_calendar__is_a_number_or_a_date(time_ns: int) -> None:
-    assert pages.message_line(replace(MESSAGE, sent_at_ns=time_ns), OWN).endswith("hello")
+    assert line_of(replace(MESSAGE, sent_at_ns=time_ns)).endswith("hello")
 
 
 def test_message_line__sender_claims_another_time__shows_the_originators_and_the_claim() -> None:
@@ -132,19 +136,28 @@ def test_message_line__sender_claims_another_time__shows_the_originators_and_the
     near = replace(MESSAGE, originator_ns=MESSAGE.sent_at_ns + 4 * minute_ns)
     apart = replace(MESSAGE, originator_ns=MESSAGE.sent_at_ns - 6 * minute_ns)
 
-    assert "  2023-11-14 22:17:20  " in pages.message_line(near, OWN)
-    assert pages.message_line(near, OWN).endswith("hello")
-    assert "  2023-11-14 22:07:20  " in pages.message_line(apart, OWN)
-    assert pages.message_line(apart, OWN).endswith("hello  (its sender says 2023-11-14 22:13:20)")
+    assert "  2023-11-14 22:17:20  " in line_of(near)
+    assert line_of(near).endswith("hello")
+    assert "  2023-11-14 22:07:20  " in line_of(apart)
+    assert line_of(apart).endswith("hello  (its sender says 2023-11-14 22:13:20)")
     assert pages.message_as_json(apart)["time_ns"] == apart.originator_ns
+
+
+def test_message_line__expired__says_that_nodes_need_not_have_it() -> None:
+    second = 10**9
+    expires = replace(MESSAGE, expires_at=1_700_000_100)
+
+    assert line_of(expires, 1_700_000_099 * second).endswith("hello")
+    assert line_of(expires, 1_700_000_100 * second).endswith(f"hello  ({pages.EXPIRED})")
+    assert pages.message_as_json(expires)["expires_at"] == 1_700_000_100
 
 
 def test_message_line__name_that_is_not_proved__is_marked_and_is_never_you() -> None:
     false = replace(MESSAGE, sender_account=OWN, is_proved=False)
     added = replace(ADDED, is_changed_proved=False)
 
-    assert f"  ?{'a' * 20}  hello  ({pages.NOT_PROVED})" in pages.message_line(false, OWN)
-    assert "* added ?aaaa" in pages.message_line(added, OWN)
+    assert f"  ?{'a' * 20}  hello  ({pages.NOT_PROVED})" in line_of(false)
+    assert "* added ?aaaa" in line_of(added)
     assert pages.message_as_json(false)["is_proved"] is False
     assert pages.message_as_json(added)["is_installation_proved"] is False
 
@@ -165,9 +178,9 @@ def test_message_line__waits_failed_or_warned__is_noted() -> None:
     waits = replace(MESSAGE, delivery=DeliveryStatus.UNPUBLISHED, warning="without 3 of 100")
     failed = replace(MESSAGE, delivery=DeliveryStatus.FAILED)
 
-    assert pages.message_line(waits, OWN).endswith("hello  (without 3 of 100; waits)")
-    assert pages.message_line(failed, OWN).endswith("hello  (not sent)")
-    assert pages.message_line(ADDED, OWN).endswith(f"* added you (device {'e' * 20})")
+    assert line_of(waits).endswith("hello  (without 3 of 100; waits)")
+    assert line_of(failed).endswith("hello  (not sent)")
+    assert line_of(ADDED).endswith(f"* added you (device {'e' * 20})")
 
 
 def test_message_as_json__bytes_that_are_no_text__are_kept_apart() -> None:
@@ -206,7 +219,7 @@ def test_groups_lines__each_standing__is_said(group: Group, told: str) -> None:
 def test_message_line__cannot_be_read__says_so_and_why(kind: MessageKind, said: str) -> None:
     message = replace(MESSAGE, kind=kind, content=bytes(32), warning="why")
 
-    assert pages.message_line(message, OWN).endswith(said)
+    assert line_of(message).endswith(said)
     assert pages.message_as_json(message)["kind"] == pages.KINDS[kind]
 
 

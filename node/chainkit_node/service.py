@@ -18,12 +18,14 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
 from chainkit_node.closing_steps import ClosingSteps
 from chainkit_node.inboxes.contract_wallets import ContractWallets
 from chainkit_node.inboxes.follower import InboxFollower
+from chainkit_node.inspection.chain_view import ChainView
 from chainkit_node.inspection.live import Checks, LiveView
 from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
 from chainkit_node.network import NetworkTasks
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.freshness import ChainFreshness
+from chainkit_node.originating.last_refusal import LastRefusal
 from chainkit_node.originating.payers import PayerLimiter
 from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
@@ -93,7 +95,7 @@ async def run_node(service: NodeService) -> None:
         freshness = ChainFreshness(time.monotonic)
         space = StorageSpace(opened.store.free_bytes, service.serving.storage)
         metrics.knows_space(space)
-        checks = Checks(clock, twin, certificate, space)
+        checks = Checks(clock, twin, certificate, space, LastRefusal())
         methods = _signing_methods(service, opened, network, checks, writer, freshness, steps)
         server = build_server(opened, methods, service.serving, twin.was_shown)
         indexer = _indexer(service, opened, (freshness, clock, space), server, ended)
@@ -182,7 +184,12 @@ def _signing_methods(
     reports = SubmitReportHandler(writer, opened.handover, opened.bounds, metrics.reports)
     return SigningMethods(
         PublishHandler(
-            publisher, opened.handover, limits, metrics, opened.lag.seconds
+            publisher,
+            opened.handover,
+            limits,
+            metrics,
+            opened.lag.seconds,
+            checks.refusals,
         ).publish_payer_envelopes,
         heads.query_topic_heads,
         reports.submit_misbehavior_report,
@@ -203,7 +210,7 @@ def _status_page(
         opened.hub,
         opened.metrics.node_streams,
         network.repairs,
-        service.monitor.health,
+        ChainView(service.follows.pool, service.monitor, lambda: opened.metrics.updates_waiting),
         time.monotonic,
         started_at=time.monotonic(),
     )

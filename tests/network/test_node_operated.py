@@ -166,6 +166,16 @@ def test_node__with_less_free_space_than_it_leaves__says_so(node: Operated) -> N
     assert 0 < found["storage_free_bytes",] < 2**62
 
 
+def test_status__of_a_node_with_two_faults__says_what_is_wrong_and_what_to_do(
+    node: Operated, settings: Settings
+) -> None:
+    said = run(settings, "node", "status", "--url", f"http://{node.monitor}", expected=(1,))
+
+    assert "attention    the registry does not list this node's key\n" in said
+    assert "  what to do: docs/runbook/node-not-enabled.md\n" in said
+    assert "  what to do: docs/runbook/node-storage-short.md\n" in said
+
+
 def test_node__plain_text_to_its_tls_port__is_not_answered(node: Operated) -> None:
     with grpc.insecure_channel(f"localhost:{node.port}") as channel:
         call = channel.unary_unary(f"/{REPLICATION}/QueryEnvelopes")

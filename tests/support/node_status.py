@@ -7,8 +7,11 @@ from typing import Any
 
 from chainkit_node.inspection.snapshot import (
     BlockStatus,
+    ChainEndpoint,
+    ChainSide,
     ComparisonStatus,
     Evidence,
+    FailingCheck,
     GapRange,
     HostStatus,
     LiveStatus,
@@ -68,6 +71,63 @@ def peer(node_id: int, state: PeerState, error: str | None = None) -> PeerStatus
     return PeerStatus(node_id, url, state is not PeerState.DISABLED, state, seconds, live)
 
 
+def _well() -> LiveStatus:
+    return LiveStatus(
+        uptime_seconds=300.0,
+        is_ready=True,
+        failing_checks=(),
+        blocks_to_go=0,
+        chain=ChainSide(None, (ChainEndpoint("http://one", "available", 0, None, False),), 0, 0),
+        own_log_waits=None,
+        clock_wrong=None,
+        storage_short=None,
+        twin=None,
+        certificate_wrong=None,
+        certificate_seconds_left=0.0,
+        publish_refused=None,
+        late_seconds=0.0,
+        reader_streams=2,
+        node_streams=3,
+        peer_streams=1,
+        repairs=(),
+        hosts=(),
+    )
+
+
+def _badly() -> LiveStatus:
+    refused = "http://one: expected an answer, got connection refused"
+    return replace(
+        _well(),
+        uptime_seconds=7_300.0,
+        is_ready=False,
+        failing_checks=(
+            FailingCheck("head", "expected 60.0, got 75.2 seconds"),
+            FailingCheck("cursor", "expected 10, got 1234 blocks"),
+        ),
+        blocks_to_go=1_234,
+        chain=ChainSide(
+            refused,
+            (
+                ChainEndpoint("http://one", "cooling", 7, refused, False),
+                ChainEndpoint("http://two", "available", 0, None, True),
+            ),
+            3,
+            1,
+        ),
+        own_log_waits="own log: expected an answer",
+        clock_wrong="clock: expected one within 120 s of node 200, got one 600 s ahead",
+        storage_short="publish: expected at least 536870912 bytes free for the database, got 7",
+        twin="nothing is originated: envelope 9, which this process did not sign",
+        certificate_wrong="others refuse it: certificate has expired",
+        publish_refused="clock: expected one within 120 s of node 200, got one 600 s ahead",
+        late_seconds=3.21,
+        reader_streams=1_000,
+        node_streams=4,
+        repairs=(RepairStatus(4.0, 200, 300, 17, 2, 3),),
+        hosts=(HostStatus(200, 0, 7),),
+    )
+
+
 def healthy(**changed: Any) -> NodeStatus:
     """A node with one peer, both well; ``changed`` are other fields."""
     status = NodeStatus(
@@ -93,7 +153,7 @@ def healthy(**changed: Any) -> NodeStatus:
         reports=(),
         own_proofs=0,
         own_claims=0,
-        live=LiveStatus(300.0, True, (), 0, None, None, None, None, None, 0.0, 2, 3, 1, (), ()),
+        live=_well(),
         no_live=None,
     )
     return replace(status, **changed)
@@ -142,22 +202,6 @@ def troubled() -> NodeStatus:
         ),
         own_proofs=1,
         own_claims=3,
-        live=LiveStatus(
-            7_300.0,
-            False,
-            ("head", "cursor"),
-            1_234,
-            "own log: expected an answer",
-            "clock: expected one within 120 s of node 200, got one 600 s ahead",
-            "publish: expected at least 536870912 bytes free for the database, got 7",
-            "nothing is originated: envelope 9, which this process did not sign",
-            "others refuse it: certificate has expired",
-            3.21,
-            1_000,
-            4,
-            1,
-            (RepairStatus(4.0, 200, 300, 17, 2, 3),),
-            (HostStatus(200, 0, 7),),
-        ),
+        live=_badly(),
         left_out=3,
     )

@@ -98,8 +98,8 @@ class Metrics:
             ["kind"],
             registry=registry,
         )
-        self._sources = _Sources(health)
-        registry.register(self._sources)
+        self.sources = _Sources(health)
+        registry.register(self.sources)
         ProcessCollector(registry=registry)
 
     def text(self) -> bytes:
@@ -114,13 +114,13 @@ class Metrics:
         stored_differences: Callable[[], int],
     ) -> None:
         """Ask these at each scrape from now on."""
-        self._sources.pool, self._sources.heads = pool, heads
-        self._sources.differing = differing
-        self._sources.stored_differences = stored_differences
+        self.sources.pool, self.sources.heads = pool, heads
+        self.sources.differing = differing
+        self.sources.stored_differences = stored_differences
 
     def watch_disk(self, folder: Path) -> None:
         """Look at each scrape at the disk of one more folder."""
-        self._sources.folders[str(folder.absolute())] = None
+        self.sources.folders[str(folder.absolute())] = None
 
     def knows(self, sequence_ids: Mapping[int, int]) -> None:
         """Take note of the last sequence ids by originator id."""

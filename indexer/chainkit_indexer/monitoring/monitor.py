@@ -78,6 +78,14 @@ class Monitor:
         self._metrics.watch(pool, heads, differing, stored_differences)
         self._metrics.knows(sequence_ids)
 
+    def differing(self) -> Mapping[str, bool]:
+        """Return by endpoint whether it shows another chain than the one that is followed."""
+        return self._metrics.sources.differing()
+
+    def stored_differences(self) -> int:
+        """Return how many stored rows were found to differ from the chain."""
+        return self._metrics.sources.stored_differences()
+
     def watch_disk(self, folder: Path) -> None:
         """Report how full the disk of one more folder is."""
         self._metrics.watch_disk(folder)

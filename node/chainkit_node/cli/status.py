@@ -18,12 +18,12 @@ from chainkit.terminal.options import echo_json, is_on_command_line, json_option
 from chainkit.terminal.waiting import told_while_waiting
 from chainkit_indexer.service.opening import existing
 from chainkit_indexer.service.options import optional_database_option
-from chainkit_node.inspection.attention import find_attention
+from chainkit_node.inspection.attention import find_attention, page_path
 from chainkit_node.inspection.building import build_status
 from chainkit_node.inspection.json_form import as_json as status_as_json
 from chainkit_node.inspection.json_form import parse_status
 from chainkit_node.inspection.page import STATUS_PATH
-from chainkit_node.inspection.snapshot import NodeStatus
+from chainkit_node.inspection.snapshot import NO_LIVE, NodeStatus
 from chainkit_node.inspection.text_form import as_text
 from chainkit_node.inspection.words import shown
 
@@ -32,7 +32,7 @@ _MOST_BYTES: Final = 8 << 20
 """Length of an answer: a snapshot is bounded, and far below."""
 _CHUNK_BYTES: Final = 1 << 16
 
-NO_LIVE: Final = "read from the database alone; --url asks a running node"
+_DOWN: Final = page_path("indexer-down")
 
 
 @click.command("status", cls=CompleteCommand)
@@ -46,7 +46,8 @@ NO_LIVE: Final = "read from the database alone; --url asks a running node"
 def status_command(database: str | None, url: str | None, as_json: bool) -> int:
     """Show originators, peers, gaps, reorgs and reports, and whether anything needs attention.
 
-    Ends with 1 where something does, such as an envelope that its originator leaves out, a peer
+    Each reason for attention has the page of the runbook that says what to do. Ends with 1 where
+    something needs attention, such as an envelope that its originator leaves out, a peer
     that does not answer, or a proof against this node. By --database it needs no running node, and
     says nothing of streams and peers' answers; the same page is at / of --listen. `node watch`
     shows whether others reach this node.
@@ -86,13 +87,15 @@ def ask_monitor(url: str) -> NodeStatus:
         with told_while_waiting(lambda: f"waiting for the {name}, up to {PATIENCE_SECONDS:g} s"):
             status, body = _fetch(f"{url.rstrip('/')}{STATUS_PATH}", name)
     except requests.RequestException as error:
-        raise EndpointUnavailable(name, "an answer", unanswered_reason(error)) from error
+        got = unanswered_reason(error)
+        raise EndpointUnavailable(name, "an answer", got, _DOWN) from error
     except ValueError as error:
         kind = type(error).__name__
-        raise EndpointUnavailable(name, "an answer", f"none ({kind})") from error
+        raise EndpointUnavailable(name, "an answer", f"none ({kind})", _DOWN) from error
     content = _parsed(body, name)
     if status == 503 and isinstance(content, dict) and "error" in content:
-        raise EndpointUnavailable(name, "a snapshot", shown(str(content["error"])))
+        page = page_path("database-unavailable")
+        raise EndpointUnavailable(name, "a snapshot", shown(str(content["error"])), page)
     if status != 200:
         expected = f"a node's {STATUS_PATH}"
         raise MalformedAnswer(name, expected, f"HTTP status {status}")

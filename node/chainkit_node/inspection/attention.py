@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from chainkit.chain import EndpointState
 from chainkit.text.counting import counted
 from chainkit_node.inspection.snapshot import (
+    NO_LIVE,
+    ChainEndpoint,
+    ChainSide,
     LiveStatus,
     NodeStatus,
     OriginatorKind,
@@ -36,23 +40,81 @@ class Reason(StrEnum):
     OWN_LOG_WAITS = "own_log_waits"
     CERTIFICATE_WRONG = "certificate_wrong"
     OVERLOADED = "overloaded"
+    STORED_ROWS_DIFFER = "stored_rows_differ"
+    CHAINS_DIFFER = "chains_differ"
     NOT_READY = "not_ready"
+    ENDPOINT_FAILING = "endpoint_failing"
+    UPDATES_WAITING = "updates_waiting"
+    PUBLISHES_REFUSED = "publishes_refused"
     PEER_UNREACHABLE = "peer_unreachable"
     PEER_FAILING = "peer_failing"
     ENVELOPES_OMITTED = "envelopes_omitted"
 
 
+PAGES: Final[Mapping[Reason, str]] = {
+    Reason.NOT_REGISTERED: "node-not-enabled",
+    Reason.DISABLED: "node-not-enabled",
+    Reason.ACCUSED: "node-accused",
+    Reason.OWN_LOG_FORKED: "node-accused",
+    Reason.TWIN_FOUND: "node-twin-found",
+    Reason.CLOCK_WRONG: "node-clock-wrong",
+    Reason.STORAGE_SHORT: "node-storage-short",
+    Reason.OWN_LOG_WAITS: "node-own-log-waits",
+    Reason.CERTIFICATE_WRONG: "node-certificate-refused",
+    Reason.OVERLOADED: "node-overloaded",
+    Reason.STORED_ROWS_DIFFER: "stored-rows-differ",
+    Reason.CHAINS_DIFFER: "two-chains",
+    Reason.NOT_READY: "not-ready",
+    Reason.ENDPOINT_FAILING: "all-endpoints-out",
+    Reason.UPDATES_WAITING: "node-updates-waiting",
+    Reason.PUBLISHES_REFUSED: "node-refuses-publishes",
+    Reason.PEER_UNREACHABLE: "node-peers-unreachable",
+    Reason.PEER_FAILING: "node-peers-unreachable",
+    Reason.ENVELOPES_OMITTED: "node-gaps-found",
+}
+"""The runbook's page of each reason."""
+
+_PAGES_OF_CHECKS: Final = {
+    "loop": "indexer-stopped",
+    "head": "head-stale",
+    "cursor": "cursor-stale",
+    "sequence": "sequence-gap",
+    "database": "database-unavailable",
+}
+_PAGES_OF_ENDPOINTS: Final = {
+    EndpointState.QUARANTINED.value: "endpoint-quarantined",
+    EndpointState.REFUSED.value: "endpoint-refused",
+}
+_OWN_REASONS: Final = ("clock", "twin")
+"""Checks that have reasons of their own."""
+_FAILED_STEPS: Final = ("step", "sequence", "database")
+"""Checks that a step's error explains."""
+_FAILURES: Final = 3
+"""In a row: a single answer that failed needs no attention."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One reason, in words."""
+    """One reason, in words, and the page that says what to do."""
 
     reason: Reason
     text: str
+    page: str
+    """Path in the project, such as ``docs/runbook/node-accused.md``."""
+
+
+def page_path(name: str) -> str:
+    """Return the path of a page of the runbook."""
+    return f"docs/runbook/{name}.md"
+
+
+def _found(reason: Reason, text: str, page: str | None = None) -> Attention:
+    return Attention(reason, text, page_path(page or PAGES[reason]))
 
 
 def find_attention(status: NodeStatus) -> tuple[Attention, ...]:
     """Return all reasons, the gravest first; none for a node that is well."""
-    found = (*_of_registry(status), *_of_originators(status))
+    found = (*_of_registry(status), *_of_originators(status), *_of_silence(status))
     live = () if status.live is None else tuple(_of_live(status.live, status.node_id is not None))
     peers = (attention for peer in status.peers for attention in _of_peer(peer))
     order = list(Reason)
@@ -64,22 +126,22 @@ def _of_registry(status: NodeStatus) -> Iterator[Attention]:
         text = "the registry does not list this node's key"
         if status.registry_block is None:
             text = "the registry was not followed yet"
-        yield Attention(Reason.NOT_REGISTERED, text)
+        yield _found(Reason.NOT_REGISTERED, text)
     elif not status.is_enabled:
-        yield Attention(Reason.DISABLED, "the registry has this node disabled")
+        yield _found(Reason.DISABLED, "the registry has this node disabled")
     if status.own_proofs:
         proofs = counted(status.own_proofs, "hosted report")
-        yield Attention(Reason.ACCUSED, f"{proofs} with a proof against this node")
+        yield _found(Reason.ACCUSED, f"{proofs} with a proof against this node")
 
 
 def _of_originators(status: NodeStatus) -> Iterator[Attention]:
     for each in status.originators:
         if each.kind is OriginatorKind.OWN and each.disputed_ids:
             text = f"this node signed two envelopes under {counted(each.disputed_ids, 'id')}"
-            yield Attention(Reason.OWN_LOG_FORKED, text)
+            yield _found(Reason.OWN_LOG_FORKED, text)
         if each.omitted_ids:
             text = f"originator {each.originator_id} leaves out {counted(each.omitted_ids, 'id')}"
-            yield Attention(Reason.ENVELOPES_OMITTED, text)
+            yield _found(Reason.ENVELOPES_OMITTED, text)
 
 
 def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
@@ -87,24 +149,63 @@ def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:
         most = max(each.proved for each in live.hosts)
         text = f"{counted(most, 'proof')} against this node at {', '.join(accusers[:_MOST_NAMED])}"
         more = len(accusers) - _MOST_NAMED
-        yield Attention(Reason.ACCUSED, f"{text} and {more} more" if more > 0 else text)
+        yield _found(Reason.ACCUSED, f"{text} and {more} more" if more > 0 else text)
     if live.twin is not None:
-        yield Attention(Reason.TWIN_FOUND, f"a twin: {live.twin}")
+        yield _found(Reason.TWIN_FOUND, f"a twin: {live.twin}")
     if live.certificate_wrong is not None:
-        yield Attention(Reason.CERTIFICATE_WRONG, f"certificate: {live.certificate_wrong}")
+        text = f"certificate: {live.certificate_wrong}"
+        page = "node-certificate-ends" if live.certificate_seconds_left else None
+        yield _found(Reason.CERTIFICATE_WRONG, text, page)
     if live.clock_wrong is not None:
-        yield Attention(Reason.CLOCK_WRONG, f"nothing is originated: {live.clock_wrong}")
+        yield _found(Reason.CLOCK_WRONG, f"nothing is originated: {live.clock_wrong}")
     if live.storage_short is not None:
-        yield Attention(Reason.STORAGE_SHORT, f"nothing is originated: {live.storage_short}")
+        yield _found(Reason.STORAGE_SHORT, f"nothing is originated: {live.storage_short}")
     # A node that is not registered has no log of its own yet.
     if live.own_log_waits is not None and is_registered:
-        yield Attention(Reason.OWN_LOG_WAITS, f"nothing is originated yet: {live.own_log_waits}")
+        yield _found(Reason.OWN_LOG_WAITS, f"nothing is originated yet: {live.own_log_waits}")
     if live.late_seconds >= _LATE_SECONDS:
         text = f"its own loop is {live.late_seconds:.1f} s late: it has more to do than it can"
-        yield Attention(Reason.OVERLOADED, text)
-    if not live.is_ready:
-        text = f"not ready: {', '.join(live.failing_checks)}"
-        yield Attention(Reason.NOT_READY, text)
+        yield _found(Reason.OVERLOADED, text)
+    yield from _of_checks(live)
+    yield from _of_chain(live.chain)
+    if live.publish_refused is not None:
+        yield _found(Reason.PUBLISHES_REFUSED, f"a publish was refused: {live.publish_refused}")
+
+
+def _of_silence(status: NodeStatus) -> Iterator[Attention]:
+    if status.live is None and status.no_live != NO_LIVE:
+        yield _found(Reason.OVERLOADED, f"the node gives no answer: {status.no_live}")
+
+
+def _of_checks(live: LiveStatus) -> Iterator[Attention]:
+    for each in live.failing_checks:
+        if each.name in _OWN_REASONS:
+            continue
+        text = f"not ready: {each.name}: {each.why}"
+        if each.name in _FAILED_STEPS and live.chain.error is not None:
+            text = f"{text}: {live.chain.error}"
+        yield _found(Reason.NOT_READY, text, _PAGES_OF_CHECKS.get(each.name))
+
+
+def _of_chain(chain: ChainSide) -> Iterator[Attention]:
+    if chain.stored_differences:
+        rows = counted(chain.stored_differences, "stored row")
+        yield _found(Reason.STORED_ROWS_DIFFER, f"the chain contradicts {rows}")
+    if chain.updates_waiting:
+        updates = counted(chain.updates_waiting, "identity update")
+        text = f"{updates} waiting for the chain of a contract wallet, and all behind"
+        yield _found(Reason.UPDATES_WAITING, text)
+    for each in chain.endpoints:
+        if each.differs:
+            yield _found(Reason.CHAINS_DIFFER, f"endpoint {each.name} shows another chain")
+        yield from _of_endpoint(each)
+
+
+def _of_endpoint(each: ChainEndpoint) -> Iterator[Attention]:
+    page = _PAGES_OF_ENDPOINTS.get(each.state)
+    if page is not None or each.failures >= _FAILURES:
+        why = "" if each.error is None else f": {each.error}"
+        yield _found(Reason.ENDPOINT_FAILING, f"endpoint {each.name} is {each.state}{why}", page)
 
 
 def _of_peer(peer: PeerStatus) -> Iterator[Attention]:
@@ -112,9 +213,9 @@ def _of_peer(peer: PeerStatus) -> Iterator[Attention]:
     why = "" if stream is None or stream.error is None else _why(peer.node_id, stream.error)
     if peer.state is PeerState.UNREACHABLE:
         text = f"node {peer.node_id} does not answer{why}"
-        yield Attention(Reason.PEER_UNREACHABLE, text)
+        yield _found(Reason.PEER_UNREACHABLE, text)
     if peer.state is PeerState.FAILING:
-        yield Attention(Reason.PEER_FAILING, f"no stream of node {peer.node_id}{why}")
+        yield _found(Reason.PEER_FAILING, f"no stream of node {peer.node_id}{why}")
 
 
 def _why(node_id: int, error: str) -> str:

@@ -15,7 +15,7 @@ from typing import Final
 
 from chainkit.errors import ChainkitError
 from chainkit.service.refusals import NotReady
-from chainkit_indexer.monitoring.health import Health
+from chainkit_node.inspection.chain_view import ChainView
 from chainkit_node.inspection.snapshot import (
     MOST_REPAIRS,
     MOST_ROWS,
@@ -30,6 +30,7 @@ from chainkit_node.inspection.words import shown
 from chainkit_node.live.hub import Hub
 from chainkit_node.loop_lag import LoopLag
 from chainkit_node.originating.clock_check import ClockCheck
+from chainkit_node.originating.last_refusal import LastRefusal
 from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.originating.twin import TwinCheck
 from chainkit_node.replicating.own_log import OwnLog
@@ -97,6 +98,7 @@ class Checks:
     twin: TwinCheck
     certificate: OwnCertificate
     space: StorageSpace
+    refusals: LastRefusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ class LiveView:
     node_streams: Callable[[], int]
     """Counts the streams that other nodes have open here."""
     repairs: RecentRepairs
-    health: Health
+    chain: ChainView
     clock: Callable[[], float]
     """Seconds; the clock of replicator and repairer."""
     started_at: float
@@ -160,7 +162,7 @@ class LiveView:
         return LiveParts(self._status(now), peers, self.repairer.highest())
 
     def _status(self, now: float) -> LiveStatus:
-        failing = tuple(check.name for check in self.health.checks() if not check.is_ok)
+        failing = self.chain.failing()
         try:
             self.own_log.check()
             waits = None
@@ -171,12 +173,15 @@ class LiveView:
             uptime_seconds=now - self.started_at,
             is_ready=not failing,
             failing_checks=failing,
-            blocks_to_go=self.health.observation.blocks_to_go,
+            blocks_to_go=self.chain.blocks_to_go(),
+            chain=self.chain.side(),
             own_log_waits=waits,
             clock_wrong=_words(self.own.clock.wrong()),
             storage_short=self.own.space.short(),
             twin=_words(self.own.twin.wrong()),
             certificate_wrong=_words(self.own.certificate.wrong()),
+            certificate_seconds_left=self.own.certificate.seconds_left(),
+            publish_refused=_words(self.own.refusals.words()),
             late_seconds=self.lag.seconds(),
             reader_streams=max(len(self.hub) - node_streams, 0),
             node_streams=node_streams,

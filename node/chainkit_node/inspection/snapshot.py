@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Number of the JSON's form: another number is another form."""
 
 MOST_ROWS: Final = 500
@@ -23,6 +23,9 @@ MOST_REPORTS: Final = 10
 MOST_REPAIRS: Final = 10
 MOST_TEXT: Final = 300
 """Characters of a stranger's text."""
+
+NO_LIVE: Final = "read from the database alone; --url asks a running node"
+"""Why a snapshot of a database has no live parts."""
 
 
 class OriginatorKind(StrEnum):
@@ -239,15 +242,53 @@ class HostStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class FailingCheck:
+    """A check of ``/readyz`` that fails."""
+
+    name: str
+    why: str
+    """Its value and its limit."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainEndpoint:
+    """An endpoint of the chain."""
+
+    name: str
+    state: str
+    """``available``, ``cooling``, ``quarantined`` or ``refused``."""
+    failures: int
+    """Since it last answered."""
+    error: str | None
+    """Why it failed last; None where it has answered since."""
+    differs: bool
+    """Whether it shows another chain than the one that is followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSide:
+    """How the running node follows the chain."""
+
+    error: str | None
+    """Why the last step failed; None where it succeeded."""
+    endpoints: tuple[ChainEndpoint, ...]
+    """In the operator's order."""
+    stored_differences: int
+    """Stored rows that the proof of older blocks found to differ from the chain."""
+    updates_waiting: int
+    """Originators whose next identity update waits for a chain's answer."""
+
+
+@dataclass(frozen=True, slots=True)
 class LiveStatus:
     """The parts that only a running node knows."""
 
     uptime_seconds: float
     is_ready: bool
-    failing_checks: tuple[str, ...]
-    """Names of the checks of ``/readyz`` that fail."""
+    failing_checks: tuple[FailingCheck, ...]
     blocks_to_go: int | None
     """Blocks behind the chain's head; None before the first step."""
+    chain: ChainSide
     own_log_waits: str | None
     """Why nothing is originated yet; None once the own log is known."""
     clock_wrong: str | None
@@ -259,6 +300,10 @@ class LiveStatus:
     certificate_wrong: str | None
     """Why others refuse this node's certificate, or soon will; None for one that is well, or no
     TLS."""
+    certificate_seconds_left: float
+    """For how long others take the certificate: 0 where they refuse it, or there is none."""
+    publish_refused: str | None
+    """Why a publish was refused as UNAVAILABLE lately; None where one was stored since."""
     late_seconds: float
     """How late the event loop is."""
     reader_streams: int

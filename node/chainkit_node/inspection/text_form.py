@@ -9,7 +9,7 @@ from typing import Final
 from chainkit.terminal.tables import columns, section
 from chainkit.text.counting import counted
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_node.inspection.attention import find_attention
+from chainkit_node.inspection.attention import Attention, find_attention
 from chainkit_node.inspection.snapshot import (
     BlockStatus,
     Evidence,
@@ -28,7 +28,7 @@ def as_text(status: NodeStatus) -> str:
     """Return a snapshot as lines, with the reasons for attention first."""
     lines = [
         *section("node", [_node(status)]),
-        *section("attention", [each.text for each in find_attention(status)] or ["none"]),
+        *section("attention", list(_attention(find_attention(status))) or ["none"]),
         *section("registry", [_block(status.registry_block, "not followed yet")]),
         *section("chain", [_chain(status)]),
         *section("running", _running(status)),
@@ -53,6 +53,14 @@ def _node(status: NodeStatus) -> str:
     return f"{status.node_id}, {'enabled' if status.is_enabled else 'disabled'}, {key}"
 
 
+def _attention(found: Sequence[Attention]) -> Iterator[str]:
+    """Yield each reason, and a page behind the last one that it is for."""
+    for place, each in enumerate(found):
+        yield each.text
+        if found[place + 1 : place + 2] == () or found[place + 1].page != each.page:
+            yield f"  what to do: {each.page}"
+
+
 def _block(block: BlockStatus | None, otherwise: str) -> str:
     return otherwise if block is None else f"block {block.number} {block.hash[:10]}…"
 
@@ -69,7 +77,8 @@ def _running(status: NodeStatus) -> list[str]:
     live = status.live
     if live is None:
         return [f"not known: {status.no_live}"]
-    ready = "ready" if live.is_ready else f"not ready: {', '.join(live.failing_checks)}"
+    failing = ", ".join(each.name for each in live.failing_checks)
+    ready = "ready" if live.is_ready else f"not ready: {failing}"
     own = "known" if live.own_log_waits is None else f"waits: {live.own_log_waits}"
     return [
         f"for {duration(live.uptime_seconds)}, {ready}; own log {own}",

@@ -78,6 +78,7 @@ class NodeMetrics:
             "updates_waiting",
             "Identity updates that wait for a chain's answer, and hold up others.",
         )
+        self.updates_waiting = 0
         self._open = self._gauge("streams_open", "Streams of envelopes that are open.")
         self.node_streams: Callable[[], int] = int
         """Counts the streams that other nodes have open here."""
@@ -154,6 +155,7 @@ class NodeMetrics:
 
     def said_updates_waiting(self, count: int) -> None:
         """Record how many identity updates wait for an answer from now on."""
+        self.updates_waiting = count
         self._waiting.set(count)
 
     def knows_clock(self, wrong: Callable[[], str | None]) -> None:

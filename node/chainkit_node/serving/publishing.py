@@ -12,6 +12,7 @@ from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.stored_envelopes import written_envelopes
 from chainkit.service.refusals import NotReady, Overloaded, Refusal
 from chainkit_node.live.handover import Handover
+from chainkit_node.originating.last_refusal import LastRefusal
 from chainkit_node.originating.publisher import Publisher
 from chainkit_node.serving import requests
 from chainkit_node.serving.metrics import STORED, NodeMetrics
@@ -19,6 +20,8 @@ from chainkit_node.settings import ServingLimits
 
 MOST_LATE_SECONDS: Final = 2.0
 """A node whose event loop is later than so refuses at once what it could not answer in time."""
+
+_UNAVAILABLE: Final = NotReady.code.name.lower()
 
 
 class PublishHandler:
@@ -31,16 +34,19 @@ class PublishHandler:
         limits: ServingLimits,
         metrics: NodeMetrics,
         late_seconds: Callable[[], float],
+        refusals: LastRefusal,
     ) -> None:
         """Take the publisher, the handover of its answers, the limits, and the metrics.
 
-        ``late_seconds`` tells how late the event loop is.
+        ``late_seconds`` tells how late the event loop is; ``refusals`` is what the node's status
+        shows.
         """
         self._publisher = publisher
         self._handover = handover
         self._limits = limits
         self._metrics = metrics
         self._late_seconds = late_seconds
+        self._refusals = refusals
 
     async def publish_payer_envelopes(self, data: bytes) -> bytes:
         """Answer with the OriginatorEnvelopes, in the request's order."""
@@ -48,8 +54,12 @@ class PublishHandler:
         try:
             answer = await self._publish(data)
         except BaseException as error:
-            self._metrics.published(_outcome(error), time.monotonic() - began)
+            outcome = _outcome(error)
+            if isinstance(error, Exception) and outcome == _UNAVAILABLE:
+                self._refusals.refused(error)
+            self._metrics.published(outcome, time.monotonic() - began)
             raise
+        self._refusals.stored()
         self._metrics.published(STORED, time.monotonic() - began)
         return answer
 
@@ -69,6 +79,6 @@ def _outcome(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
         return "cancelled"
     if isinstance(error, StoreError):
-        return NotReady.code.name.lower()
+        return _UNAVAILABLE
     code = error.code if isinstance(error, Refusal) else Refusal.code
     return code.name.lower()

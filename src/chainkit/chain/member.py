@@ -95,6 +95,8 @@ class EndpointStatus:
     until: float | None
     """On the pool's clock, when its rest ends; in the past while it waits to be checked."""
     consecutive_failures: int
+    error: str | None
+    """Why it failed last; None where it has answered since."""
     requests: int
     errors: Mapping[str, int]
     """By the error's class in snake_case; contradictions also by what they are about:
@@ -221,6 +223,7 @@ class Member:
             state=EndpointState.AVAILABLE if is_available else self.state,
             until=None if is_available else self.until,
             consecutive_failures=self.failures,
+            error=None if self.error is None else str(self.error),
             requests=traffic.requests,
             errors=dict(self._errors),
             bytes_received=traffic.bytes_received,

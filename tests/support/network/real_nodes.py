@@ -186,7 +186,7 @@ class RealNode:
     def failing_checks(self) -> set[str]:
         """Return what makes it not ready, by its status."""
         live = json.loads(self._monitored("/status.json"))["live"]
-        return set(live["failing_checks"]) if live else set()
+        return {each["name"] for each in live["failing_checks"]} if live else set()
 
     def hosts(self) -> list[dict[str, int]]:
         """Return who hosts reports about it, by its status."""

@@ -21,6 +21,7 @@ from chainkit.service.refusals import InvalidRequest, NotReady, Overloaded
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub
+from chainkit_node.originating.last_refusal import LastRefusal
 from chainkit_node.originating.publisher import Conflict
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PublishHandler
@@ -71,7 +72,7 @@ async def publish(
     late: float = 0.0,
 ) -> bytes:
     handover = Handover(asyncio.get_running_loop())
-    handler = PublishHandler(publisher, handover, LIMITS, metrics, lambda: late)
+    handler = PublishHandler(publisher, handover, LIMITS, metrics, lambda: late, LastRefusal())
     return await asyncio.wait_for(handler.publish_payer_envelopes(request), seconds)
 
 

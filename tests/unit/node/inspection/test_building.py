@@ -18,6 +18,7 @@ from chainkit_node.inspection.attention import Reason, find_attention
 from chainkit_node.inspection.building import build_status
 from chainkit_node.inspection.live import LiveParts
 from chainkit_node.inspection.snapshot import (
+    NO_LIVE,
     Evidence,
     GapRange,
     NodeStatus,
@@ -78,7 +79,7 @@ def take(host: Host, originator: Originator, *envelopes: bytes) -> None:
 
 
 def built(host: Host, live: LiveParts | None = None) -> NodeStatus:
-    return build_status(host.store, NOW, live, None if live else "no node runs")
+    return build_status(host.store, NOW, live, None if live else NO_LIVE)
 
 
 def live_parts(**states: PeerState) -> LiveParts:
@@ -96,7 +97,7 @@ def test_build__empty_database__has_the_chain_and_no_registry(host: Host) -> Non
     assert (status.node_id, status.is_enabled, status.registry_block) == (None, False, None)
     assert (status.cursor, status.final_block, status.peers) == (None, None, ())
     assert status.public_key == "0x" + KEYS[OWN].public_key.hex()
-    assert (status.live, status.no_live) == (None, "no node runs")
+    assert (status.live, status.no_live) == (None, NO_LIVE)
     assert [each.reason for each in find_attention(status)] == [Reason.NOT_REGISTERED]
 
 

@@ -11,10 +11,12 @@ from typing import Any, cast
 
 import pytest
 
+from chainkit.chain import Endpoint, EndpointPool
 from chainkit.service.refusals import NotReady
-from chainkit_indexer.monitoring.health import Health
-from chainkit_indexer.monitoring.limits import ReadyLimits
+from chainkit_indexer.follow.loop import StopRequest
+from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_node.inspection import live as live_module
+from chainkit_node.inspection.chain_view import ChainView
 from chainkit_node.inspection.live import Checks, LiveParts, LiveView, LoopSilent, RecentRepairs
 from chainkit_node.inspection.snapshot import (
     MOST_REPAIRS,
@@ -22,6 +24,7 @@ from chainkit_node.inspection.snapshot import (
     HostStatus,
     StreamStatus,
 )
+from chainkit_node.originating.last_refusal import LastRefusal
 from chainkit_node.replicating.intake import Taken
 from chainkit_node.replicating.plan import Subscription
 from chainkit_node.replicating.repairer import LastComparison, Repair
@@ -86,12 +89,13 @@ def view(
             wrong("a twin\x1b"),
             wrong(None),
             cast(Any, SimpleNamespace(short=lambda: "publish: no space")),
+            LastRefusal(),
         ),
         cast(Any, SimpleNamespace(seconds=lambda: 0.5)),
         cast(Any, range(5)),
         lambda: 2,
         repairs,
-        Health(ReadyLimits()),
+        ChainView(EndpointPool([Endpoint.connect("http://one")]), Monitor(StopRequest()), int),
         lambda: NOW,
         NOW - 300.0,
     )
@@ -99,7 +103,7 @@ def view(
 
 
 def wrong(words: str | None) -> Any:
-    return SimpleNamespace(wrong=lambda: words)
+    return SimpleNamespace(wrong=lambda: words, seconds_left=lambda: 0.0)
 
 
 def test_look__at_the_nodes_doubts_about_itself__shows_the_words_of_each() -> None:
@@ -141,7 +145,8 @@ def test_look__at_the_node__has_its_checks_its_log_and_its_repairs() -> None:
     assert (status.uptime_seconds, status.peer_streams) == (300.0, 2)
     # The others' streams are no readers'.
     assert (status.reader_streams, status.node_streams) == (3, 2)
-    assert (status.is_ready, "step" in status.failing_checks) == (False, True)
+    names = [each.name for each in status.failing_checks]
+    assert (status.is_ready, "step" in names) == (False, True)
     assert status.own_log_waits == "own log: expected an answer, got none yet"
     assert status.storage_short == "publish: no space"
     [repair] = status.repairs

@@ -113,9 +113,9 @@ def test_ask_monitor__nobody_answers__says_so(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(EndpointUnavailable) as caught:
         ask_monitor("http://user:secret@127.0.0.1:9464/")
 
-    assert (
-        str(caught.value) == "monitor at 127.0.0.1:9464: expected an answer, got connection refused"
-    )
+    said = "monitor at 127.0.0.1:9464: expected an answer, got connection refused"
+    assert str(caught.value).startswith(said)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_ask_monitor__nobody_answers__says_so(monkeypatch: pytest.MonkeyPatch) -
         (503, b'{"error": "away\\u001b"}', EndpointUnavailable, "a snapshot, got away\\\\x1b"),
         (503, b"busy", MalformedAnswer, "got HTTP status 503"),
         (404, b"expected one of /metrics", MalformedAnswer, "got HTTP status 404"),
-        (200, b"<html>", MalformedAnswer, "JSON of format 2"),
-        (200, b'{"format": 2}', MalformedAnswer, "a field taken_at"),
+        (200, b"<html>", MalformedAnswer, "JSON of format 3"),
+        (200, b'{"format": 3}', MalformedAnswer, "a field taken_at"),
     ],
 )
 def test_ask_monitor__another_answer__is_told(

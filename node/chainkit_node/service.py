@@ -170,7 +170,13 @@ def _signing_methods(
     # A head has no time: the clock does not matter.
     for_heads = Registration(opened.directory, knows_own_log)
     sequencer = Sequencer(
-        opened.store, registration.node_id, service.key, time.time_ns, publish, service.record
+        opened.store,
+        registration.node_id,
+        service.key,
+        time.time_ns,
+        publish,
+        service.record,
+        network.own_log.fell_back,
     )
     steps.add(sequencer.close)
     payers = PayerLimiter(service.serving.payers, time.monotonic)

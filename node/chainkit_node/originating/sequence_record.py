@@ -31,6 +31,13 @@ class DatabaseOlder(NotReady):
     """The database lacks envelopes that this node has signed: their ids are not given again."""
 
 
+def database_older(node_id: int, signed_id: int, stored_id: int, knows: str) -> DatabaseOlder:
+    """Return the refusal to sign behind a stored id; ``knows`` names what has the higher one."""
+    expected = f"envelopes up to sequence id {signed_id}, which it has signed"
+    place = f"the database is older than {knows}: see the node's guide"
+    return DatabaseOlder(f"node {node_id}", expected, f"up to {stored_id}", place)
+
+
 class SequenceRecord:
     """The record of one node; its file is locked until ``close`` or the end of the process."""
 
@@ -73,9 +80,7 @@ class SequenceRecord:
         if self._node_id not in (None, node_id):
             raise StoreError(self._subject, f"node {node_id}", f"node {self._node_id}")
         if max(stored_id, self._resume_after) < self._last_id:
-            expected = f"envelopes up to sequence id {self._last_id}, which it has signed"
-            place = "the database is older than the sequence record: see the node's guide"
-            raise DatabaseOlder(f"node {node_id}", expected, f"up to {stored_id}", place)
+            raise database_older(node_id, self._last_id, stored_id, "the sequence record")
 
     def knows(self, node_id: int) -> bool:
         """Return whether the record, or the operator, says after which id a node goes on."""

@@ -39,7 +39,7 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originators, read_last
 from chainkit_indexer.storage.store import Store
 from chainkit_node.group_thread import GroupThread
-from chainkit_node.originating.sequence_record import SequenceRecord
+from chainkit_node.originating.sequence_record import SequenceRecord, database_older
 from chainkit_node.types import NewEnvelope
 
 MOST_PER_COMMIT: Final = 1_000
@@ -86,11 +86,13 @@ class Sequencer:
         clock_ns: Callable[[], int],
         publish: Publish,
         record: SequenceRecord | None = None,
+        fell_back: Callable[[int], None] = lambda signed_id: None,
     ) -> None:
         """Take the database, the registry's id of the node, or its refusal, and the key.
 
         ``clock_ns`` counts from 1970. Without a record, a database that was restored from an older
-        copy is not noticed.
+        copy is noticed only while the process runs, as where a standby without the last commits
+        takes the primary's place: ``fell_back`` gets the last id that was signed.
         """
         self._store = store
         self._node_id = node_id
@@ -98,6 +100,7 @@ class Sequencer:
         self._clock_ns = clock_ns
         self._publish = publish
         self._record = record
+        self._fell_back = fell_back
         self._known: dict[int, int] = {}
         """Last sequence id of each node id that was published, or was stored before the start."""
         self._thread = GroupThread[_Waiting](
@@ -143,6 +146,7 @@ class Sequencer:
         node_id = self._node_id()
         with self._store.writing() as connection:
             last_id, last_ns = read_last(connection, node_id) or (0, 0)
+            self._check_not_older(node_id, last_id)
             self._publish_missed(connection, node_id, last_id)
             if self._record is not None:
                 last_id = self._record.last_id(node_id, last_id)
@@ -159,6 +163,12 @@ class Sequencer:
             self._record.advance(node_id, last_id + len(rows))
         self._known[node_id] = last_id + len(rows)
         return rows
+
+    def _check_not_older(self, node_id: int, last_id: int) -> None:
+        known = self._known.get(node_id, 0)
+        if last_id < known:
+            self._fell_back(known)
+            raise database_older(node_id, known, last_id, "this process")
 
     def _publish_missed(self, connection: Connection, node_id: int, last_id: int) -> None:
         known = self._known.setdefault(node_id, last_id)

@@ -5,7 +5,9 @@ away. Other nodes have replicated these envelopes: this node takes them back, ve
 other node's. Nothing is originated before another enabled node has answered; disabled nodes are
 asked as well, but not waited for. Where no node answers, the sequence record decides: without a
 record, the node waits. The node also waits while its database lacks envelopes that it has signed by
-the record. Nodes that did not answer are asked again until they have. Whether another process with
+the record. Nodes that did not answer are asked again until they have. All are asked once more where
+the database goes back while the node runs, as where a standby takes over without the last commits.
+Whether another process with
 this node's key answers at its URL is asked at the same time (``OwnUrl``).
 """
 
@@ -21,7 +23,11 @@ from chainkit.errors import ChainkitError, StoreError
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.types import Node
-from chainkit_node.originating.sequence_record import DatabaseOlder, SequenceRecord
+from chainkit_node.originating.sequence_record import (
+    DatabaseOlder,
+    SequenceRecord,
+    database_older,
+)
 from chainkit_node.peers.client import Peer, PeerRefused, query
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults
@@ -29,8 +35,8 @@ from chainkit_node.replicating.intake import Source, Takes
 
 ANSWER_SECONDS: Final = 5.0
 LOOK_SECONDS: Final = 1.0
-SELDOM_SECONDS: Final = 10.0
-"""Once this node originates: only nodes that did not answer before are still asked."""
+_LOOKS_LEFT_OUT: Final = 9
+"""Once this node originates, only nodes that did not answer before are still asked, seldom."""
 
 _PAGE: Final = 1_000
 _MOST_NAMED: Final = 5
@@ -42,7 +48,7 @@ async def _nothing_asked() -> None:
 
 
 class OwnLog:
-    """``check``, ``waits``, ``is_known`` are for any thread; the rest for the event loop's."""
+    """``run`` is for the event loop; all else is for any thread."""
 
     def __init__(
         self,
@@ -65,6 +71,8 @@ class OwnLog:
         self._ask_own_url = ask_own_url
         self._begins = begins
         self._is_known = False
+        self._signed_id = 0
+        """The last id that this process signed, where the database went back behind it."""
         self._refusal: ChainkitError | None = None
         """Why the record lets this node give no sequence id."""
         self._answered: set[int] = set()
@@ -96,13 +104,21 @@ class OwnLog:
             got = f"none yet{_named(self._awaited)}; a --sequence-record does without"
             raise NotReady("own log", expected, got)
 
+    def fell_back(self, signed_id: int) -> None:
+        """Take that the database lacks envelopes up to an id, which this process has signed."""
+        self._signed_id = max(self._signed_id, signed_id)
+        self._answered = set()
+        self._is_known = False
+
     async def run(self) -> None:
         """Ask until every enabled node has answered once; for as long as the node runs."""
         while True:
             # The indexer logs that a database is away.
             with suppress(StoreError):
                 await self._look(self._listing())
-            await asyncio.sleep(SELDOM_SECONDS if self._is_known else LOOK_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)
+            for _ in range(_LOOKS_LEFT_OUT if self._is_known else 0):
+                await asyncio.sleep(LOOK_SECONDS if self._is_known else 0)
 
     async def _look(self, listing: Listing) -> None:
         if listing.own_id is None:
@@ -129,6 +145,8 @@ class OwnLog:
         try:
             if self._record is not None:
                 self._record.check(own_id, last)
+            if last < self._signed_id:
+                raise database_older(own_id, self._signed_id, last, "this process")
         except (DatabaseOlder, StoreError) as error:
             if self._refusal is None:
                 event = LogEvent("own_log_refused", str(error), {"last_id": last}, logging.ERROR)

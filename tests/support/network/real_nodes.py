@@ -214,6 +214,7 @@ class RealNetwork:
         database: str | None = None,
         *options: str,
         roots: bytes | None = None,
+        has_record: bool = True,
         before: Callable[[str], str] = lambda url: url,
     ) -> RealNode:
         """Register a node with a new key, and start its process; by default on SQLite.
@@ -232,7 +233,9 @@ class RealNetwork:
         url = of_gate if roots is None else of_gate.replace("http://127.0.0.1", "https://localhost")
         place = database or str(folder / "node.db")
         node_id = self.register(key, url)
-        node = RealNode(self.settings, folder, node_id, key, gate, place, options, roots=roots)
+        node = RealNode(
+            self.settings, folder, node_id, key, gate, place, options, has_record, roots
+        )
         self.nodes.append(node)
         self.stack.callback(node.kill)
         node.begin()

@@ -54,12 +54,18 @@ class Node:
         self.node_id = node_id
         self.clock = Clock()
         self.published: list[StoredEnvelope] = []
+        self.fell_back: list[int] = []
         self.start()
 
     def start(self) -> None:
         self.store: Store = open_store(self.path, IDENTITY)
         self.sequencer = Sequencer(
-            self.store, lambda: self.node_id, KEY, self.clock, self.published.extend
+            self.store,
+            lambda: self.node_id,
+            KEY,
+            self.clock,
+            self.published.extend,
+            fell_back=self.fell_back.append,
         )
 
     def stop(self) -> None:
@@ -271,6 +277,20 @@ def test_submit__database_fails__gives_no_id_and_the_next_takes_it(
 
     assert [row.sequence_id for row in node.rows()] == [1, 2]
     assert [row.envelope for row in node.published] == [row.envelope for row in node.rows()]
+
+
+@pytest.mark.conforms("N7")
+def test_submit__database_goes_back_while_the_process_runs__gives_no_id_again(node: Node) -> None:
+    for each in ("a", "b", "c"):
+        node.publish(each)
+    with node.store.writing() as connection:
+        connection.execute(schema.envelopes.delete().where(schema.envelopes.c.sequence_id > 1))
+
+    with pytest.raises(NotReady, match="up to sequence id 3, which it has signed, got up to 1"):
+        node.publish("d")
+
+    assert node.fell_back == [3]
+    assert [row.sequence_id for row in node.rows()] == [1]
 
 
 @pytest.mark.conforms("N24")

@@ -226,6 +226,31 @@ def test_own_log__another_node_gets_what_is_lacking__originates_then(tmp_path: P
     assert world.held.envelopes() == LOG
 
 
+@pytest.mark.conforms("N7")
+def test_own_log__database_goes_back_while_the_node_runs__all_are_asked_again() -> None:
+    world = World({200: LOG})
+    own_log = OwnLog(world.listing, world.connect, world, None)  # type: ignore[arg-type]
+
+    async def play() -> None:
+        task = asyncio.ensure_future(own_log.run())
+        await asyncio.sleep(3.0)
+        own_log.check()
+        world.held = MemoryLog()
+        world.others[200] = LOG[:3]
+        own_log.fell_back(5)
+        await asyncio.sleep(3.0)
+        with pytest.raises(NotReady, match=r"sequence id 5, which it has signed, got up to 3"):
+            own_log.check()
+        world.others[200] = LOG
+        await asyncio.sleep(3.0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    run(play())
+    own_log.check()
+    assert world.held.envelopes() == LOG
+
+
 def test_own_log__the_record_is_new__does_not_help(tmp_path: Path) -> None:
     record = SequenceRecord(tmp_path / "record")
     with pytest.raises(NotReady):

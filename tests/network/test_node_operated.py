@@ -159,6 +159,12 @@ def test_node__that_the_registry_does_not_list__says_so_in_its_numbers(node: Ope
     assert found["own_log_waits",] == 0
 
 
+def test_node__on_sqlite__keeps_a_sequence_record_beside_the_file(
+    node: Operated, arguments: list[str]
+) -> None:
+    assert Path(f"{arguments[-1]}.sequence-record").exists()
+
+
 def test_node__with_less_free_space_than_it_leaves__says_so(node: Operated) -> None:
     found = node.samples()
 

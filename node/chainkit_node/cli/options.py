@@ -89,6 +89,10 @@ listen_options = several(
 """Decorator: where the node listens; the command takes a ListenOptions."""
 
 
+RECORD_SUFFIX: Final = ".sequence-record"
+"""Behind the name of SQLite's file: the record that is kept where none is named."""
+
+
 @dataclass(frozen=True, slots=True)
 class RecordOptions:
     """Where the last sequence id is recorded, and what is given up."""
@@ -96,18 +100,25 @@ class RecordOptions:
     path: Path | None
     resume_after: int
 
+    def place(self, database: Path | None) -> Path | None:
+        """Return the record's path: by default beside ``database``, SQLite's file."""
+        if self.path is not None or database is None:
+            return self.path
+        return database.with_name(f"{database.name}{RECORD_SUFFIX}")
+
     @contextmanager
-    def opened(self) -> Iterator[SequenceRecord | None]:
-        """Open the record, where there is to be one. Errors as SequenceRecord.
+    def opened(self, database: Path | None) -> Iterator[SequenceRecord | None]:
+        """Open the record of ``place``, if there is one. Errors as SequenceRecord.
 
         Raises ConfigurationError where envelopes are given up without a record.
         """
-        if self.path is None:
+        path = self.place(database)
+        if path is None:
             if self.resume_after:
                 raise ConfigurationError("--resume-after", "a --sequence-record beside it", "none")
             yield None
             return
-        with closing(SequenceRecord(self.path, self.resume_after)) as record:
+        with closing(SequenceRecord(path, self.resume_after)) as record:
             yield record
 
 
@@ -117,7 +128,8 @@ record_options = several(
         "path",
         "CHAINKIT_SEQUENCE_RECORD",
         "Where to record the last sequence id, outside of the database: with it the node notices "
-        "that a restored database is older, and signs no id again.",
+        "that a restored database is older, and signs no id again. By default it is beside the "
+        "file of SQLite, with the ending .sequence-record; PostgreSQL has none.",
     ),
     click.option(
         "--resume-after",
@@ -126,7 +138,7 @@ record_options = several(
         type=click.IntRange(min=0),
         default=0,
         help="Give up envelopes up to this id, which a restored database lacks; readers see a gap. "
-        "It needs --sequence-record.",
+        "It needs a sequence record.",
     ),
     gathered(RecordOptions, "records"),
 )

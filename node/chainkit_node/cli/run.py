@@ -74,11 +74,12 @@ def run_command(
     with (
         Monitor(stop, options.log_format, options.listen, ready) as monitor,
         following(follower, key, signs_beside=True) as follows,
-        records.opened() as record,
+        records.opened(follows.store.file) as record,
         HeadWatcher(options.websocket_url, options.poll_seconds) as heads,
     ):
-        if records.path is not None:
-            monitor.watch_disk(records.path.parent)
+        place = records.place(follows.store.file)
+        if place is not None:
+            monitor.watch_disk(place.parent)
         collect_garbage_seldom()
         asyncio.run(
             run_node(

@@ -199,18 +199,29 @@ def test_last_id__record_of_another_node__is_refused(tmp_path: Path) -> None:
 
 
 def test_options__record__is_open_while_the_node_runs(tmp_path: Path) -> None:
-    with RecordOptions(tmp_path / "record", 0).opened() as record:
+    with RecordOptions(tmp_path / "record", 0).opened(None) as record:
         assert record is not None
         record.advance(NODE_ID, 7)
-    with RecordOptions(tmp_path / "record", 0).opened() as record:
+    with RecordOptions(tmp_path / "record", 0).opened(None) as record:
         assert record is not None
         with pytest.raises(DatabaseOlder):
             record.last_id(NODE_ID, 6)
-    with RecordOptions(None, 0).opened() as record:
+    with RecordOptions(None, 0).opened(None) as record:
         assert record is None
+
+
+def test_options__no_record_is_named__is_beside_the_file_of_sqlite(tmp_path: Path) -> None:
+    file = tmp_path / "node.db"
+
+    with RecordOptions(None, 7).opened(file) as record:
+        assert record is not None
+
+    assert file.with_name("node.db.sequence-record").exists()
+    named = tmp_path / "elsewhere"
+    assert RecordOptions(named, 0).place(file) == named
 
 
 def test_options__envelopes_given_up_without_a_record__is_refused() -> None:
     words = "--resume-after: expected a --sequence-record beside it, got none"
-    with pytest.raises(ConfigurationError, match=words), RecordOptions(None, 7).opened():
+    with pytest.raises(ConfigurationError, match=words), RecordOptions(None, 7).opened(None):
         pass

@@ -28,7 +28,10 @@ NOT_RUN: Final = 125
 
 _TIMEOUT_SECONDS: Final = 600
 _LINKED: Final = ("node_modules", ".cache/bin", ".cache/solcx")
-_IMPORTED: Final = ("src", "indexer", "node", "gateway", "client", "jobs", "tests", ".")
+_IMPORTED: Final = (
+    *("src", "indexer", "node", "gateway", "client", "jobs", "backups"),
+    *("tests", "."),
+)
 # Nothing of what a suite shows depends on the optimizer, which takes most of a build's time.
 _FORGE_SETTINGS: Final = {
     "FOUNDRY_FUZZ_RUNS": "32",

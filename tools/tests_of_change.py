@@ -20,7 +20,7 @@ from typing import Final
 import click
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCES: Final = ("src", "indexer", "node", "gateway", "client", "jobs", "tests", ".")
+SOURCES: Final = ("src", "indexer", "node", "gateway", "client", "jobs", "backups", "tests", ".")
 """Folders that modules are imported from, in the order in which Python looks."""
 
 CONTRACTS: Final = ("contracts/", "tests/solidity/")

@@ -3,8 +3,9 @@
 Imports run one way, and import-linter holds them to it (``make check``)::
 
     chainkit_node                        serves and originates; it runs the indexer, too
-    chainkit_client, chainkit_gateway,
-    chainkit_indexer, chainkit_jobs      the other services; they never import each other
+    chainkit_backups, chainkit_client,
+    chainkit_gateway, chainkit_indexer,
+    chainkit_jobs                        the other services; they never import each other
 
         cli, sqlite                      the ``chainkit`` command; how services open SQLite's files
         council                          checks evidence; drafts, signs and executes calls

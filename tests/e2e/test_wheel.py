@@ -22,7 +22,7 @@ from chainkit_client.mls.program import pinned_digests
 from chainkit_jobs.spark.environment import packages_behind
 from localnet.accounts import COUNCIL
 from localnet.commands import Background, CommandFailed, Settings, run, run_json
-from localnet.network import start_gateway, wait_for_entry
+from localnet.network import start_gateway, start_service, wait_for_entry
 from localnet.private_file import write_private
 from support.audit.identities import key_of
 from support.chains.chain import Deployment, dev_address, redeployed
@@ -30,12 +30,13 @@ from support.project import ROOT
 from support.seeds import only_in_soak
 
 PASSWORD = "wheel"
-PACKAGES = ("src", "indexer", "node", "gateway", "client", "jobs")
+PACKAGES = ("src", "indexer", "node", "gateway", "client", "jobs", "backups")
 COMMANDS: Final = {
     "none": ("key", "registry", "council", "contracts", "doctor"),
     "council": ("council",),
     "client": ("client",),
     "gateway": ("gateway",),
+    "backups": ("backups",),
     "indexer": ("index",),
     "node": ("node",),
     "audit": ("audit",),
@@ -246,6 +247,13 @@ def run_a_gateway(settings: Settings, folder: Path) -> None:
         start_gateway(stack, settings, folder, PASSWORD)
 
 
+def run_a_storage_service(settings: Settings, folder: Path) -> None:
+    place = ("--folder", folder / "files", "--http", "127.0.0.1:0", "--log-format", "json")
+    service = Background(settings, folder / "log", "backups", "serve", *place)
+    with ExitStack() as stack:
+        start_service(stack, service, "backups_listening")
+
+
 def run_an_indexer(settings: Settings, folder: Path) -> None:
     run_follower(settings, folder, "listening", "index", "run", "--listen", "127.0.0.1:0")
 
@@ -279,6 +287,7 @@ WORK: Final[dict[str, Callable[[Settings, Path], None]]] = {
     "council": gather_reports,
     "client": start_the_engine,
     "gateway": run_a_gateway,
+    "backups": run_a_storage_service,
     "indexer": run_an_indexer,
     "node": run_a_node,
     "audit": export_the_chain,

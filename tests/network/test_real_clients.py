@@ -4,22 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Awaitable
-from contextlib import closing
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
 from chainkit.types import TopicKind
-from localnet.commands import Settings
+from localnet.commands import Background, Settings
 from localnet.native_client import NativeClient
-from localnet.network import Network
+from localnet.network import Network, start_service
 from support.network.node_sdk import NodeSdkClient
 from support.network.people import new_person
 
 _Answer = TypeVar("_Answer")
 SECONDS = 60
+
+
+@pytest.fixture
+def backups_url(settings: Settings, tmp_path: Path) -> Iterator[str]:
+    """A storage service of ours."""
+    words = ("backups", "serve", "--folder", tmp_path / "backups", "--http", "127.0.0.1:0")
+    service = Background(settings, tmp_path / "log", *words, "--log-format", "json")
+    with ExitStack() as stack:
+        yield f"http://127.0.0.1:{start_service(stack, service, 'backups_listening')}"
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
 
 
 async def within(answer: Awaitable[_Answer]) -> _Answer:
@@ -127,3 +144,36 @@ def test_node_sdk__with_a_native_client__talks_in_a_group(network: Network, tmp_
         cleo.close()
 
     assert cleo_read == dan_read == ["hello, dan", "hello, cleo"]
+
+
+def test_node_sdk__second_device__gets_the_past_through_our_storage_service(
+    network: Network, backups_url: str, tmp_path: Path
+) -> None:
+    person, ben = new_person(), new_person()
+
+    async def begin(first: NodeSdkClient) -> tuple[bytes, NativeClient]:
+        other = await NativeClient.register(network.gateway_url, tmp_path / "ben", ben)
+        group = first.create_group([ben])
+        first.send(group, "before the second device")
+        assert await other.join() == [group]
+        return group, other
+
+    with ExitStack() as stack:
+        first, second = NodeSdkClient(person), NodeSdkClient(person)
+        for client in (first, second):
+            stack.callback(client.close)
+        first.connect(network.gateway_url, tmp_path / "first", backups_url)
+        group, _ = asyncio.run(within(begin(first)))
+        second.connect(network.gateway_url, tmp_path / "second", backups_url)
+        second.sync_devices()
+        assert group not in second.join() or second.read(group) == []
+        second.request_history(backups_url)
+
+        def has_past() -> bool:
+            first.sync_devices()
+            second.sync_devices()
+            return group in second.join() and second.read(group) == ["before the second device"]
+
+        wait_until(has_past)
+        # It came through the service, as today's clients upload.
+        assert list((tmp_path / "backups" / "open").iterdir())

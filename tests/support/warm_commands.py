@@ -36,6 +36,7 @@ COMMANDS: Final = (
     "node status",
     "node watch",
     "gateway run",
+    "backups serve",
     "client check",
     "index run",
     "index status",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-_ROOTS: Final = ("src", "indexer", "node", "gateway", "client", "jobs")
+_ROOTS: Final = ("src", "indexer", "node", "gateway", "client", "jobs", "backups")
 _SCRIPT: Final = re.compile(r'^\w+ = "[\w.]+:(\w+)"$', re.MULTILINE)
 _DOCUMENTED: Final = re.compile(r"\.(\w+)\(|\bimport ([\w, ]+)")
 _LEFT_OUT: Final = {"annotation", "returns", "ctx", "op", "ops"}

@@ -45,6 +45,7 @@ def inspect_machine() -> list[Finding]:
         *(_package("operator", name, "indexer") for name in _INDEXER_PACKAGES),
         *(_package("node", name, "node") for name in (*_INDEXER_PACKAGES, *_GRPC_PACKAGES)),
         *(_package("application", name, "gateway") for name in ("sqlalchemy", *_GRPC_PACKAGES)),
+        *(_package("storage", name, "backups") for name in ("aiohttp", "prometheus_client")),
         *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
         _package("council", "eth_account", ""),
@@ -94,7 +95,9 @@ def _program(role: str, name: str, hint: str) -> Finding:
 @click.command()
 @click.option(
     "--role",
-    type=click.Choice(["operator", "node", "application", "auditor", "council", "developer"]),
+    type=click.Choice(
+        ["operator", "node", "application", "storage", "auditor", "council", "developer"]
+    ),
     help="Look only at what this role needs.",
 )
 @service_options

@@ -33,6 +33,10 @@ SECTIONS: Final = {
             "Sign, pay and publish what an application's clients send.",
         ),
         "client": ("chainkit_client.cli:client", "Use the network, and check what nodes answer."),
+        "backups": (
+            "chainkit_backups.cli:backups",
+            "Store message history that travels between a person's devices.",
+        ),
     },
     "Auditor": {
         "audit": ("chainkit_jobs.cli:audit", "Compare what nodes serve with what the chain holds."),
@@ -69,6 +73,7 @@ _EXTRAS: Final = {
     "node": "node",
     "gateway": "gateway",
     "client": "client",
+    "backups": "backups",
     "audit": "audit",
 }
 

@@ -26,7 +26,7 @@ const messagesOf = async (group) => {
 };
 
 const commands = {
-  async register({ gateway, database, key }) {
+  async register({ gateway, database, key, history }) {
     const wallet = new Wallet(key);
     const signer = {
       type: "EOA",
@@ -37,7 +37,8 @@ const commands = {
       env: "local",
       gatewayHost: gateway,
       dbPath: database,
-      disableDeviceSync: true,
+      historySyncUrl: history,
+      disableDeviceSync: !history,
     });
     return client.inboxId;
   },
@@ -70,6 +71,16 @@ const commands = {
   },
   async list({ group }) {
     return (await messagesOf(group)).flatMap(shown);
+  },
+  // The SDK takes no history server from the options that it documents.
+  async requestHistory({ history }) {
+    await client.sendSyncRequest(undefined, history);
+    return null;
+  },
+  async syncDevices() {
+    await client.conversations.syncAll();
+    await client.syncAllDeviceSyncGroups();
+    return null;
   },
   async stream({ retrySeconds, syncs }) {
     await client.conversations.streamAllMessages({

@@ -42,15 +42,24 @@ class NodeSdkClient:
             )
 
     @classmethod
-    def register(cls, gateway_url: str, database: Path, account: LocalAccount) -> Self:
+    def register(
+        cls,
+        gateway_url: str,
+        database: Path,
+        account: LocalAccount,
+        history_url: str | None = None,
+    ) -> Self:
         client = cls(account)
-        client.connect(gateway_url, database)
+        client.connect(gateway_url, database, history_url)
         return client
 
-    def connect(self, gateway_url: str, database: Path) -> None:
-        """Connect through a gateway, and register an inbox for the wallet."""
-        key = self.account.key.to_0x_hex()
-        self._do("register", gateway=gateway_url, database=str(database), key=key)
+    def connect(self, gateway_url: str, database: Path, history_url: str | None = None) -> None:
+        """Connect through a gateway, and register an inbox for the wallet.
+
+        ``history_url`` is a storage service's, for device sync; without one there is none.
+        """
+        place = {"gateway": gateway_url, "database": str(database)}
+        self._do("register", **place, key=self.account.key.to_0x_hex(), history=history_url)
 
     def create_group(self, others: Sequence[LocalAccount]) -> bytes:
         addresses = [other.address for other in others]
@@ -79,6 +88,14 @@ class NodeSdkClient:
         """Return a group's texts, and its renames as ``group_name: …``, after a sync."""
         shown: list[str] = self._do("list", group=group_id.hex())
         return shown
+
+    def request_history(self, history_url: str) -> None:
+        """Ask the person's other devices to upload their messages to a storage service."""
+        self._do("requestHistory", history=history_url)
+
+    def sync_devices(self) -> None:
+        """Read what the person's other devices sent this one; their requests are answered."""
+        self._do("syncDevices")
 
     def stream(self, retry_seconds: float = 60, syncs: bool = True) -> None:
         """Begin to stream the messages of all groups.

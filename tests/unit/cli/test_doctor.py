@@ -13,7 +13,7 @@ from chainkit.terminal.java import java_version
 from chainkit.terminal.machine import Finding
 from support.project import ROOT
 
-ROLES = {"operator", "node", "application", "auditor", "council", "developer"}
+ROLES = {"operator", "node", "application", "storage", "auditor", "council", "developer"}
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
 
 
@@ -80,6 +80,7 @@ def test_choose_role__any__shows_it_and_what_everyone_needs(role: str) -> None:
     [
         ("operator", "indexer"),
         ("auditor", "audit"),
+        ("storage", "backups"),
     ],
 )
 def test_choose_role__with_an_extra__lists_each_package_of_it(role: str, extra: str) -> None:

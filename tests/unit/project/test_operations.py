@@ -62,7 +62,7 @@ def test_compose__node__serves_everybody_by_tls_in_the_indexers_place() -> None:
     assert node["command"][node["command"].index("--grpc") + 1] == "0.0.0.0:5051"
     assert "--plain-text" not in node["command"]
     assert {"CHAINKIT_TLS_CERTIFICATE", "CHAINKIT_TLS_KEY"} <= node["environment"].keys()
-    assert "EXPOSE 9464 5050 5051" in DOCKERFILE
+    assert "EXPOSE 9464 5050 5051 5052" in DOCKERFILE
     assert node["networks"]["default"]["aliases"] == ["indexer"]
     assert node["ulimits"]["nofile"] > StrangerLimits().connections
     for field in ("build", "image", "read_only", "cap_drop", "security_opt", "restart"):
@@ -158,7 +158,7 @@ def test_image__final_stage__is_slim_without_root_and_without_secrets() -> None:
     assert re.match(r"python:3\.11\.\d+-slim@", stage)
     assert project["requires-python"] == ">=3.11"
     [extras] = re.findall(r"chainkit\[(.*?)\]", stage)
-    assert {"gateway", "indexer", "node"} == set(extras.split(","))
+    assert {"backups", "gateway", "indexer", "node"} == set(extras.split(","))
     assert set(extras.split(",")) <= project["optional-dependencies"].keys()
     assert stage.index("USER chainkit") < stage.index("ENTRYPOINT")
     assert not re.search("PASSWORD|SECRET|KEYSTORE|TOKEN|^ARG", DOCKERFILE, re.MULTILINE)

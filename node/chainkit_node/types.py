@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from chainkit.protocol.charges import NO_CHARGE, Charge
 from chainkit.protocol.log_ranges import RangeContent
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 
@@ -51,3 +52,5 @@ class NewEnvelope:
     """Seconds until the envelope expires; None where it never does."""
     after_ns: int = 0
     """The envelope's time is later: the time of the chain's payload that it names; 0 for none."""
+    charge: Charge = NO_CHARGE
+    """What the payer owes for it."""

@@ -32,6 +32,12 @@ MISBEHAVIOR_LABEL: Final = b"misbehavior|"
 TOPIC_HEAD_LABEL: Final = b"topic-head|"
 """Label of SignedTopicHead.originator_signature."""
 
+PAYER_REPORT_LABEL: Final = b"payer-report|"
+"""Label of SignedPayerReport.originator_signature."""
+
+PAYER_ATTESTATION_LABEL: Final = b"payer-report-attestation|"
+"""Label of the signatures of nodes that computed the same payer report."""
+
 JWT_LABEL: Final = b"jwt|"
 """Label of the signature of a token by which a node tells another who it is."""
 

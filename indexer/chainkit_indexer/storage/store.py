@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, Table, delete, select
 
 from chainkit.errors import StoreError
 from chainkit.types import BlockReference, TopicKind
@@ -154,6 +154,15 @@ class Store:
         Raises StoreError where a sequence id is taken.
         """
         insert_envelopes(self._database, connection, rows)
+
+    def insert_rows(
+        self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
+    ) -> None:
+        """Insert rows of a table that only a node fills, within ``writing``.
+
+        Raises StoreError where a key is taken.
+        """
+        self._database.insert_many(connection, table, columns, rows)
 
     def wait_for_commit(self, seconds: float) -> bool:
         """Return True once another process may have written, False where none did in so long.

@@ -15,6 +15,7 @@ from typing import Final
 
 import grpc
 
+from chainkit.protocol.charges import charge_of, declared_days
 from chainkit.protocol.publish_rules.client_envelope import Destination, ParsedClientEnvelope
 from chainkit.protocol.publish_rules.judgement import (
     NodeView,
@@ -25,7 +26,6 @@ from chainkit.protocol.publish_rules.judgement import (
     read_publish,
 )
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason, refused
-from chainkit.protocol.retention import DEFAULT_RETENTION_DAYS
 from chainkit.service.refusals import InvalidRequest, Refusal
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor
 from chainkit_node.envelope_log import EnvelopeLog
@@ -178,10 +178,10 @@ def read_for_originator(envelope: bytes) -> PublishRequest:
 def _new(publish: PublishRequest, chain_ns: int) -> NewEnvelope:
     """Return what is numbered; ``chain_ns`` is the time of the chain's latest on the topic."""
     client = publish.client
-    days = publish.retention_days or DEFAULT_RETENTION_DAYS[client.kind]
     # A message that names an earlier commit than the latest (ADR 27) comes after both.
     after_ns = chain_ns if client.last_seen[BLOCKCHAIN_ORIGINATOR_ID] else 0
-    return NewEnvelope(client.topic, publish.payer_envelope, days * _DAY_SECONDS, after_ns)
+    seconds, charge = declared_days(publish) * _DAY_SECONDS, charge_of(publish)
+    return NewEnvelope(client.topic, publish.payer_envelope, seconds, after_ns, charge)
 
 
 def as_refusal(error: PublishRefused) -> Refusal:

@@ -40,6 +40,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originato
 from chainkit_indexer.storage.store import Store
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.sequence_record import SequenceRecord, database_older
+from chainkit_node.storage.charges import insert_charges
 from chainkit_node.types import NewEnvelope
 
 MOST_PER_COMMIT: Final = 1_000
@@ -159,6 +160,10 @@ class Sequencer:
                 for sequence_id, (payload, time_ns) in enumerate(timed, last_id + 1)
             ]
             self._store.insert_envelopes(connection, rows)
+            charges = (
+                (row.sequence_id, each.charge) for row, each in zip(rows, payloads, strict=True)
+            )
+            insert_charges(self._store, connection, node_id, charges)
         if self._record is not None:
             self._record.advance(node_id, last_id + len(rows))
         self._known[node_id] = last_id + len(rows)

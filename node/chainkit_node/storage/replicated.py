@@ -14,6 +14,7 @@ from chainkit_indexer.storage.schema import envelopes
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import ENVELOPE_COLUMNS
 from chainkit_node.storage import schema
+from chainkit_node.storage.charges import insert_charges
 from chainkit_node.storage.gaps import GapRow, GapState, fill_gaps, insert_gap, read_last_change
 from chainkit_node.storage.range_digests import forget_ranges
 
@@ -74,6 +75,9 @@ def store_judged(
     """
     new, late = _rows(judged.new), _rows(judged.late)
     store.insert_envelopes(connection, [*new, *late])
+    if taken := [*judged.new, *judged.late]:
+        charges = [(each.sequence_id, each.charge) for each in taken]
+        insert_charges(store, connection, taken[0].originator_id, charges)
     _insert_gaps(connection, judged.gaps, now_ns)
     if late:
         fill_gaps(connection, late[0].originator_id, [row.sequence_id for row in late], now_ns)

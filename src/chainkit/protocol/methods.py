@@ -1,4 +1,4 @@
-"""The gRPC services of nodes and gateways: XIP-49's, and two of our own, by their full names."""
+"""The gRPC services of nodes and gateways: XIP-49's, and three of our own, by their full names."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ MISBEHAVIOR_API: Final = f"{MESSAGE_PACKAGE}.MisbehaviorApi"
 PAYER_API: Final = "xmtp.xmtpv4.payer_api.PayerApi"
 LOG_API: Final = "chainkit.node_api.v1.LogApi"
 TOPIC_API: Final = "chainkit.node_api.v1.TopicApi"
+PAYER_REPORT_API: Final = "chainkit.node_api.v1.PayerReportApi"
 
 PUBLISH_PAYER_ENVELOPES: Final = f"/{REPLICATION_API}/PublishPayerEnvelopes"
 QUERY_ENVELOPES: Final = f"/{REPLICATION_API}/QueryEnvelopes"
@@ -23,3 +24,4 @@ QUERY_REPORTS: Final = f"/{MISBEHAVIOR_API}/QueryMisbehaviorReports"
 PUBLISH_CLIENT_ENVELOPES: Final = f"/{PAYER_API}/PublishClientEnvelopes"
 COMPARE_RANGES: Final = f"/{LOG_API}/CompareRanges"
 QUERY_TOPIC_HEADS: Final = f"/{TOPIC_API}/QueryTopicHeads"
+QUERY_PAYER_REPORTS: Final = f"/{PAYER_REPORT_API}/QueryPayerReports"

@@ -12,6 +12,7 @@ from typing import Final
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.protocol import wire
+from chainkit.protocol.charges import NO_CHARGE, Charge, charge_of
 from chainkit.protocol.originated_envelope import (
     ParsedOriginatedEnvelope,
     originator_digest,
@@ -61,6 +62,8 @@ class ReceivedEnvelope:
     """The OriginatorEnvelope in its one form: equal for all who received it."""
     digest: bytes
     """32 bytes: what the originator signed. Another digest is another envelope."""
+    charge: Charge
+    """What its payer owes; NO_CHARGE where the payload breaks a rule."""
     fault: str | None
     """The rule of a publish that the payload breaks (XIP-49 §3.3.4), None where it keeps all."""
     is_offence: bool = False
@@ -108,6 +111,7 @@ def read_received_publish(
         depends_on={} if publish is None else _without_zeros(publish.client.last_seen),
         envelope=in_one_form(parsed),
         digest=digest,
+        charge=_charge(parsed, None if fault else publish),
         fault=fault,
         is_offence=refusal is not None and refusal.reason is not RefusalReason.NOT_STRICT,
     )
@@ -174,6 +178,12 @@ def _check_expiry(parsed: ParsedOriginatedEnvelope) -> None:
     if expiry < seconds + LEAST_RETENTION_SECONDS:
         expected = f"one at least {LEAST_RETENTION_SECONDS} s after the envelope's time"
         raise refused(RefusalReason.INVALID_RETENTION, "expiry", expected, expiry)
+
+
+def _charge(parsed: ParsedOriginatedEnvelope, accepted: PublishRequest | None) -> Charge:
+    if accepted is None:
+        return NO_CHARGE
+    return charge_of(accepted, parsed.envelope.originator_ns, parsed.envelope.expiry_unixtime)
 
 
 def _without_zeros(cursor: Cursor) -> dict[int, int]:

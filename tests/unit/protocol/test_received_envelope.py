@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.errors import InvalidSignature, MalformedData, MalformedEnvelope
+from chainkit.protocol.charges import NO_CHARGE, Charge
 from chainkit.protocol.originated_envelope import (
     originator_digest,
     parse_originated,
@@ -20,6 +21,7 @@ from chainkit.protocol.received_envelope import (
     read_received,
 )
 from chainkit.protocol.strict import NotStrict
+from chainkit.signatures import address_of
 from chainkit.types import TopicKind
 from support import mls, publishes
 from support.audit.identities import key_of
@@ -32,6 +34,7 @@ NODE = publishes.NODE_ID
 KEY = key_of(NODE)
 WHOLE = signed(NODE, 1)
 DAY = 24 * 60 * 60
+PAYER = bytes.fromhex(address_of(publishes.PAYER.public_key)[2:])
 
 
 def read(data: bytes) -> ReceivedEnvelope:
@@ -76,13 +79,15 @@ def test_read__valid_message__is_told_whole() -> None:
 
     received = read(data)
 
-    unsigned = parse_originated(data).unsigned_originator_envelope
+    parsed = parse_originated(data)
+    unsigned, payer_envelope = parsed.unsigned_originator_envelope, parsed.envelope.payer_envelope
     assert received == ReceivedEnvelope(
         *(NODE, 7, time_ns, expiry),
         topic=TopicKind.GROUP_MESSAGE.topic(GROUP_ID),
         depends_on={0: 3, 200: 4},
         envelope=data,
         digest=originator_digest(unsigned),
+        charge=Charge(PAYER, TopicKind.GROUP_MESSAGE, len(payer_envelope), 1),
         fault=None,
     )
 
@@ -98,6 +103,43 @@ def test_read__valid_payload_of_each_kind__keeps_its_topic(client: bytes, topic:
     received = read(signed(NODE, 1, payer_envelope=paid(client)))
 
     assert (received.fault, received.topic) == (None, topic)
+
+
+@pytest.mark.conforms("T6")
+@pytest.mark.parametrize(
+    ("client", "wish", "lives", "days"),
+    [
+        (publishes.welcome(), None, None, 90),
+        (publishes.key_package(), None, 400, 90),
+        (publishes.group_message(), None, 30, 30),
+        (publishes.group_message(), 365, 365, 365),
+        (publishes.group_message(), 7, 7, 7),
+        # An originator that keeps an envelope for longer is paid no more, and for less no more.
+        (publishes.group_message(), 7, 8, 7),
+        (publishes.group_message(), 7, None, 7),
+        (publishes.group_message(), 7, 2, 2),
+    ],
+)
+def test_charge__of_each_wish__is_bytes_and_days_that_the_payer_declared(
+    client: bytes, wish: int | None, lives: int | None, days: int
+) -> None:
+    payload = paid(client, retention_days=wish)
+    expiry = None if lives is None else NOW_NS // SECOND + lives * DAY
+
+    charge = read(signed(NODE, 1, payer_envelope=payload, expiry=expiry)).charge
+
+    assert charge == Charge(PAYER, client_kind(client), len(payload), days)
+
+
+def test_charge__payload_for_another_node__is_nobodys() -> None:
+    received = read(signed(NODE, 1, payer_envelope=paid(publishes.welcome(), NODE + 100)))
+
+    assert received.fault is not None
+    assert received.charge == NO_CHARGE
+
+
+def client_kind(client: bytes) -> int:
+    return envelopes_pb2.ClientEnvelope.FromString(client).aad.target_topic[0]
 
 
 @pytest.mark.parametrize("sequence_id", [1, 2**63 - 1])

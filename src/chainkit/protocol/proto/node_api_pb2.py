@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&chainkit/protocol/proto/node_api.proto\x12\x14\x63hainkit.node_api.v1\"&\n\x05Range\x12\r\n\x05level\x18\x01 \x01(\r\x12\x0e\n\x06number\x18\x02 \x01(\x04\"|\n\x14\x43ompareRangesRequest\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\x1b\n\x13through_sequence_id\x18\x02 \x01(\x04\x12+\n\x06ranges\x18\x03 \x03(\x0b\x32\x1b.chainkit.node_api.v1.Range\"0\n\x0cRangeContent\x12\x0f\n\x07\x64igests\x18\x01 \x01(\x0c\x12\x0f\n\x07\x65xpired\x18\x02 \x01(\x06\"z\n\x15\x43ompareRangesResponse\x12\x1b\n\x13highest_sequence_id\x18\x01 \x01(\x04\x12\x34\n\x08\x63ontents\x18\x02 \x03(\x0b\x32\".chainkit.node_api.v1.RangeContent\x12\x0e\n\x06now_ns\x18\x03 \x01(\x04\"\x92\x01\n\tTopicHead\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\r\n\x05topic\x18\x02 \x01(\x0c\x12\x1b\n\x13through_sequence_id\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\x04\x12\x18\n\x10last_sequence_id\x18\x05 \x01(\x04\x12\x14\n\x0c\x63hained_hash\x18\x06 \x01(\x0c\"L\n\x0fSignedTopicHead\x12\x1b\n\x13unsigned_topic_head\x18\x01 \x01(\x0c\x12\x1c\n\x14originator_signature\x18\x02 \x01(\x0c\"x\n\rTopicEvidence\x12\x34\n\x05heads\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"J\n\nTopicEntry\x12\x13\n\x0bsequence_id\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x17\n\x0f\x65xpiry_unixtime\x18\x03 \x01(\x04\"e\n\x0eTopicHeadQuery\x12\r\n\x05topic\x18\x01 \x01(\x0c\x12&\n\x19\x65ntries_after_sequence_id\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x1c\n\x1a_entries_after_sequence_id\"O\n\x16QueryTopicHeadsRequest\x12\x35\n\x07queries\x18\x01 \x03(\x0b\x32$.chainkit.node_api.v1.TopicHeadQuery\"y\n\x0fTopicHeadAnswer\x12\x33\n\x04head\x18\x01 \x01(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"Q\n\x17QueryTopicHeadsResponse\x12\x36\n\x07\x61nswers\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.TopicHeadAnswer2z\n\x08TopicApi\x12n\n\x0fQueryTopicHeads\x12,.chainkit.node_api.v1.QueryTopicHeadsRequest\x1a-.chainkit.node_api.v1.QueryTopicHeadsResponse2r\n\x06LogApi\x12h\n\rCompareRanges\x12*.chainkit.node_api.v1.CompareRangesRequest\x1a+.chainkit.node_api.v1.CompareRangesResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&chainkit/protocol/proto/node_api.proto\x12\x14\x63hainkit.node_api.v1\"&\n\x05Range\x12\r\n\x05level\x18\x01 \x01(\r\x12\x0e\n\x06number\x18\x02 \x01(\x04\"|\n\x14\x43ompareRangesRequest\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\x1b\n\x13through_sequence_id\x18\x02 \x01(\x04\x12+\n\x06ranges\x18\x03 \x03(\x0b\x32\x1b.chainkit.node_api.v1.Range\"0\n\x0cRangeContent\x12\x0f\n\x07\x64igests\x18\x01 \x01(\x0c\x12\x0f\n\x07\x65xpired\x18\x02 \x01(\x06\"z\n\x15\x43ompareRangesResponse\x12\x1b\n\x13highest_sequence_id\x18\x01 \x01(\x04\x12\x34\n\x08\x63ontents\x18\x02 \x03(\x0b\x32\".chainkit.node_api.v1.RangeContent\x12\x0e\n\x06now_ns\x18\x03 \x01(\x04\"\x92\x01\n\tTopicHead\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\r\n\x05topic\x18\x02 \x01(\x0c\x12\x1b\n\x13through_sequence_id\x18\x03 \x01(\x04\x12\r\n\x05\x63ount\x18\x04 \x01(\x04\x12\x18\n\x10last_sequence_id\x18\x05 \x01(\x04\x12\x14\n\x0c\x63hained_hash\x18\x06 \x01(\x0c\"L\n\x0fSignedTopicHead\x12\x1b\n\x13unsigned_topic_head\x18\x01 \x01(\x0c\x12\x1c\n\x14originator_signature\x18\x02 \x01(\x0c\"x\n\rTopicEvidence\x12\x34\n\x05heads\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"J\n\nTopicEntry\x12\x13\n\x0bsequence_id\x18\x01 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x02 \x01(\x0c\x12\x17\n\x0f\x65xpiry_unixtime\x18\x03 \x01(\x04\"e\n\x0eTopicHeadQuery\x12\r\n\x05topic\x18\x01 \x01(\x0c\x12&\n\x19\x65ntries_after_sequence_id\x18\x02 \x01(\x04H\x00\x88\x01\x01\x42\x1c\n\x1a_entries_after_sequence_id\"O\n\x16QueryTopicHeadsRequest\x12\x35\n\x07queries\x18\x01 \x03(\x0b\x32$.chainkit.node_api.v1.TopicHeadQuery\"y\n\x0fTopicHeadAnswer\x12\x33\n\x04head\x18\x01 \x01(\x0b\x32%.chainkit.node_api.v1.SignedTopicHead\x12\x31\n\x07\x65ntries\x18\x02 \x03(\x0b\x32 .chainkit.node_api.v1.TopicEntry\"Q\n\x17QueryTopicHeadsResponse\x12\x36\n\x07\x61nswers\x18\x01 \x03(\x0b\x32%.chainkit.node_api.v1.TopicHeadAnswer\"O\n\nPayerTotal\x12\r\n\x05payer\x18\x01 \x01(\x0c\x12\x10\n\x08messages\x18\x02 \x01(\x04\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12\x11\n\tbyte_days\x18\x04 \x01(\x04\"?\n\x0bPayerTotals\x12\x30\n\x06totals\x18\x01 \x03(\x0b\x32 .chainkit.node_api.v1.PayerTotal\"F\n\x0fSequenceIdRange\x12\x19\n\x11\x66irst_sequence_id\x18\x01 \x01(\x04\x12\x18\n\x10last_sequence_id\x18\x02 \x01(\x04\"\xd5\x01\n\x0bPayerReport\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\x19\n\x11\x66irst_sequence_id\x18\x02 \x01(\x04\x12\x18\n\x10last_sequence_id\x18\x03 \x01(\x04\x12\x36\n\x07missing\x18\x04 \x03(\x0b\x32%.chainkit.node_api.v1.SequenceIdRange\x12\x18\n\x10\x62illed_to_nobody\x18\x05 \x01(\x04\x12\x0e\n\x06payers\x18\x06 \x01(\x04\x12\x13\n\x0bpayers_root\x18\x07 \x01(\x0c\"3\n\rNodeSignature\x12\x0f\n\x07node_id\x18\x01 \x01(\r\x12\x11\n\tsignature\x18\x02 \x01(\x0c\"\xbe\x01\n\x11SignedPayerReport\x12\x1d\n\x15unsigned_payer_report\x18\x01 \x01(\x0c\x12\x1c\n\x14originator_signature\x18\x02 \x01(\x0c\x12\x31\n\x06payers\x18\x03 \x01(\x0b\x32!.chainkit.node_api.v1.PayerTotals\x12\x39\n\x0c\x61ttestations\x18\x04 \x03(\x0b\x32#.chainkit.node_api.v1.NodeSignature\"I\n\x10PayerReportQuery\x12\x1a\n\x12originator_node_id\x18\x01 \x01(\r\x12\x19\n\x11\x61\x66ter_sequence_id\x18\x02 \x01(\x04\"S\n\x18QueryPayerReportsRequest\x12\x37\n\x07queries\x18\x01 \x03(\x0b\x32&.chainkit.node_api.v1.PayerReportQuery\"U\n\x19QueryPayerReportsResponse\x12\x38\n\x07reports\x18\x01 \x03(\x0b\x32\'.chainkit.node_api.v1.SignedPayerReport2z\n\x08TopicApi\x12n\n\x0fQueryTopicHeads\x12,.chainkit.node_api.v1.QueryTopicHeadsRequest\x1a-.chainkit.node_api.v1.QueryTopicHeadsResponse2r\n\x06LogApi\x12h\n\rCompareRanges\x12*.chainkit.node_api.v1.CompareRangesRequest\x1a+.chainkit.node_api.v1.CompareRangesResponse2\x86\x01\n\x0ePayerReportApi\x12t\n\x11QueryPayerReports\x12..chainkit.node_api.v1.QueryPayerReportsRequest\x1a/.chainkit.node_api.v1.QueryPayerReportsResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -55,8 +55,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TOPICHEADANSWER']._serialized_end=1134
   _globals['_QUERYTOPICHEADSRESPONSE']._serialized_start=1136
   _globals['_QUERYTOPICHEADSRESPONSE']._serialized_end=1217
-  _globals['_TOPICAPI']._serialized_start=1219
-  _globals['_TOPICAPI']._serialized_end=1341
-  _globals['_LOGAPI']._serialized_start=1343
-  _globals['_LOGAPI']._serialized_end=1457
+  _globals['_PAYERTOTAL']._serialized_start=1219
+  _globals['_PAYERTOTAL']._serialized_end=1298
+  _globals['_PAYERTOTALS']._serialized_start=1300
+  _globals['_PAYERTOTALS']._serialized_end=1363
+  _globals['_SEQUENCEIDRANGE']._serialized_start=1365
+  _globals['_SEQUENCEIDRANGE']._serialized_end=1435
+  _globals['_PAYERREPORT']._serialized_start=1438
+  _globals['_PAYERREPORT']._serialized_end=1651
+  _globals['_NODESIGNATURE']._serialized_start=1653
+  _globals['_NODESIGNATURE']._serialized_end=1704
+  _globals['_SIGNEDPAYERREPORT']._serialized_start=1707
+  _globals['_SIGNEDPAYERREPORT']._serialized_end=1897
+  _globals['_PAYERREPORTQUERY']._serialized_start=1899
+  _globals['_PAYERREPORTQUERY']._serialized_end=1972
+  _globals['_QUERYPAYERREPORTSREQUEST']._serialized_start=1974
+  _globals['_QUERYPAYERREPORTSREQUEST']._serialized_end=2057
+  _globals['_QUERYPAYERREPORTSRESPONSE']._serialized_start=2059
+  _globals['_QUERYPAYERREPORTSRESPONSE']._serialized_end=2144
+  _globals['_TOPICAPI']._serialized_start=2146
+  _globals['_TOPICAPI']._serialized_end=2268
+  _globals['_LOGAPI']._serialized_start=2270
+  _globals['_LOGAPI']._serialized_end=2384
+  _globals['_PAYERREPORTAPI']._serialized_start=2387
+  _globals['_PAYERREPORTAPI']._serialized_end=2521
 # @@protoc_insertion_point(module_scope)

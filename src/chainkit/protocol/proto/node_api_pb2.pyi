@@ -112,3 +112,87 @@ class QueryTopicHeadsResponse(_message.Message):
     ANSWERS_FIELD_NUMBER: _ClassVar[int]
     answers: _containers.RepeatedCompositeFieldContainer[TopicHeadAnswer]
     def __init__(self, answers: _Optional[_Iterable[_Union[TopicHeadAnswer, _Mapping[str, object]]]] = ...) -> None: ...
+
+class PayerTotal(_message.Message):
+    __slots__ = ("payer", "messages", "bytes", "byte_days")
+    PAYER_FIELD_NUMBER: _ClassVar[int]
+    MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    BYTE_DAYS_FIELD_NUMBER: _ClassVar[int]
+    payer: _builtins.bytes
+    messages: int
+    bytes: int
+    byte_days: int
+    def __init__(self, payer: _Optional[_builtins.bytes] = ..., messages: _Optional[int] = ..., bytes: _Optional[int] = ..., byte_days: _Optional[int] = ...) -> None: ...
+
+class PayerTotals(_message.Message):
+    __slots__ = ("totals",)
+    TOTALS_FIELD_NUMBER: _ClassVar[int]
+    totals: _containers.RepeatedCompositeFieldContainer[PayerTotal]
+    def __init__(self, totals: _Optional[_Iterable[_Union[PayerTotal, _Mapping[str, object]]]] = ...) -> None: ...
+
+class SequenceIdRange(_message.Message):
+    __slots__ = ("first_sequence_id", "last_sequence_id")
+    FIRST_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    first_sequence_id: int
+    last_sequence_id: int
+    def __init__(self, first_sequence_id: _Optional[int] = ..., last_sequence_id: _Optional[int] = ...) -> None: ...
+
+class PayerReport(_message.Message):
+    __slots__ = ("originator_node_id", "first_sequence_id", "last_sequence_id", "missing", "billed_to_nobody", "payers", "payers_root")
+    ORIGINATOR_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    FIRST_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    BILLED_TO_NOBODY_FIELD_NUMBER: _ClassVar[int]
+    PAYERS_FIELD_NUMBER: _ClassVar[int]
+    PAYERS_ROOT_FIELD_NUMBER: _ClassVar[int]
+    originator_node_id: int
+    first_sequence_id: int
+    last_sequence_id: int
+    missing: _containers.RepeatedCompositeFieldContainer[SequenceIdRange]
+    billed_to_nobody: int
+    payers: int
+    payers_root: _builtins.bytes
+    def __init__(self, originator_node_id: _Optional[int] = ..., first_sequence_id: _Optional[int] = ..., last_sequence_id: _Optional[int] = ..., missing: _Optional[_Iterable[_Union[SequenceIdRange, _Mapping[str, object]]]] = ..., billed_to_nobody: _Optional[int] = ..., payers: _Optional[int] = ..., payers_root: _Optional[_builtins.bytes] = ...) -> None: ...
+
+class NodeSignature(_message.Message):
+    __slots__ = ("node_id", "signature")
+    NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    node_id: int
+    signature: _builtins.bytes
+    def __init__(self, node_id: _Optional[int] = ..., signature: _Optional[_builtins.bytes] = ...) -> None: ...
+
+class SignedPayerReport(_message.Message):
+    __slots__ = ("unsigned_payer_report", "originator_signature", "payers", "attestations")
+    UNSIGNED_PAYER_REPORT_FIELD_NUMBER: _ClassVar[int]
+    ORIGINATOR_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    PAYERS_FIELD_NUMBER: _ClassVar[int]
+    ATTESTATIONS_FIELD_NUMBER: _ClassVar[int]
+    unsigned_payer_report: _builtins.bytes
+    originator_signature: _builtins.bytes
+    payers: PayerTotals
+    attestations: _containers.RepeatedCompositeFieldContainer[NodeSignature]
+    def __init__(self, unsigned_payer_report: _Optional[_builtins.bytes] = ..., originator_signature: _Optional[_builtins.bytes] = ..., payers: _Optional[_Union[PayerTotals, _Mapping[str, object]]] = ..., attestations: _Optional[_Iterable[_Union[NodeSignature, _Mapping[str, object]]]] = ...) -> None: ...
+
+class PayerReportQuery(_message.Message):
+    __slots__ = ("originator_node_id", "after_sequence_id")
+    ORIGINATOR_NODE_ID_FIELD_NUMBER: _ClassVar[int]
+    AFTER_SEQUENCE_ID_FIELD_NUMBER: _ClassVar[int]
+    originator_node_id: int
+    after_sequence_id: int
+    def __init__(self, originator_node_id: _Optional[int] = ..., after_sequence_id: _Optional[int] = ...) -> None: ...
+
+class QueryPayerReportsRequest(_message.Message):
+    __slots__ = ("queries",)
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    queries: _containers.RepeatedCompositeFieldContainer[PayerReportQuery]
+    def __init__(self, queries: _Optional[_Iterable[_Union[PayerReportQuery, _Mapping[str, object]]]] = ...) -> None: ...
+
+class QueryPayerReportsResponse(_message.Message):
+    __slots__ = ("reports",)
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    reports: _containers.RepeatedCompositeFieldContainer[SignedPayerReport]
+    def __init__(self, reports: _Optional[_Iterable[_Union[SignedPayerReport, _Mapping[str, object]]]] = ...) -> None: ...

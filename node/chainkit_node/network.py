@@ -10,6 +10,8 @@ from typing import Any
 from chainkit.signatures import SigningKey
 from chainkit.types import Node
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.accounting.books import Books
+from chainkit_node.accounting.reporter import PayerReporter, round_seconds
 from chainkit_node.inspection.live import RecentRepairs
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.sequence_record import SequenceRecord
@@ -47,8 +49,12 @@ class NetworkTasks:
         clock: ClockCheck,
         twin: TwinCheck,
         watch_seconds: float,
+        report_seconds: float,
     ) -> None:
-        """Build the tasks; ``watch_seconds`` between two rounds of the watchdog, 0 for none."""
+        """Build the tasks; ``watch_seconds`` between two rounds of the watchdog, 0 for none.
+
+        ``report_seconds`` is how long an envelope waits for a payer report; 0 for no reports.
+        """
         store, metrics = opened.store, opened.metrics
         listing, chance = opened.newest.listing, random.SystemRandom()
         tokens = PeerTokens(opened.newest.enabled_id, key, time.time)
@@ -140,11 +146,26 @@ class NetworkTasks:
                 metrics.watched,
                 chance,
             )
+        self._twin = twin
+        self._payer_reporter = PayerReporter(
+            Books(store, key, time.time_ns),
+            listing,
+            connect_as_stranger,
+            self.check_own_log,
+            Rounds(chance, round_seconds(report_seconds)),
+            time.monotonic,
+            report_seconds,
+        )
         metrics.counts_dependencies(self._dependencies.waiting)
         metrics.knows_registry(lambda: listing().state)
         metrics.knows_own_log(lambda: self.own_log.waits)
         unreachable = self.replicator.unreachable
         metrics.counts_peers(self.replicator.open_streams, lambda: len(unreachable()))
+
+    def check_own_log(self) -> None:
+        """Raise NotReady while it is not known what this node has signed."""
+        self._twin.check()
+        self.own_log.check()
 
     def coroutines(self) -> list[Coroutine[Any, Any, None]]:
         """Return the tasks; each task runs until it is cancelled."""
@@ -152,6 +173,7 @@ class NetworkTasks:
         coroutines.append(self._dependencies.run(self.repairer.hurry))
         coroutines.append(self.ungiven.run(self._recent))
         coroutines += [self._clocks.run(), self.about_self.run(), self._own_url.run()]
+        coroutines.append(self._payer_reporter.run())
         if self._watchdog is not None:
             coroutines.append(self._watchdog.run())
         return coroutines

@@ -68,6 +68,8 @@ class NodeService:
     serving: ServingSettings
     watch_seconds: float
     """Between two rounds of the watchdog with the same node; 0 for none."""
+    report_seconds: float
+    """How long an envelope waits for a payer report; 0 for no reports."""
 
 
 async def run_node(service: NodeService) -> None:
@@ -89,7 +91,14 @@ async def run_node(service: NodeService) -> None:
         )
         steps.add(writer.close)
         network = NetworkTasks(
-            opened, service.key, service.record, writer, clock, twin, service.watch_seconds
+            opened,
+            service.key,
+            service.record,
+            writer,
+            clock,
+            twin,
+            service.watch_seconds,
+            service.report_seconds,
         )
         steps.add(network.close)
         freshness = ChainFreshness(time.monotonic)
@@ -157,18 +166,14 @@ def _signing_methods(
         metrics.committed(rows, time.time_ns())
         opened.publish(rows)
 
-    def knows_own_log() -> None:
-        checks.twin.check()
-        network.own_log.check()
-
     def may_originate() -> None:
-        knows_own_log()
+        network.check_own_log()
         network.ungiven.check()
         checks.clock.check()
 
     registration = Registration(opened.directory, may_originate)
     # A head has no time: the clock does not matter.
-    for_heads = Registration(opened.directory, knows_own_log)
+    for_heads = Registration(opened.directory, network.check_own_log)
     sequencer = Sequencer(
         opened.store,
         registration.node_id,

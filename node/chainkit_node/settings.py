@@ -44,6 +44,8 @@ class ServingLimits:
     """Ranges of one CompareRanges request."""
     topic_heads: int = 100
     """Topics of one QueryTopicHeads request: the node signs one head for each."""
+    payer_reports: int = 100
+    """Reports of one QueryPayerReports answer."""
     heartbeat_seconds: float = 15.0
     """After how long a stream without news gets a frame."""
 

@@ -16,6 +16,7 @@ from chainkit.errors import ConfigurationError
 from chainkit.service.monitor_server import parse_listen
 from chainkit.terminal.options import file_option, gathered, several
 from chainkit.text.hosts import is_loopback
+from chainkit_node.accounting.reporter import REPORT_SECONDS
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.settings import CertificateFiles
 from chainkit_node.watching.rounds import ROUND_SECONDS
@@ -188,5 +189,16 @@ watch_option = click.option(
     default=ROUND_SECONDS,
     show_default=True,
     help="Seconds between two looks at what another node serves to clients; 0 for none.",
+)
+"""The command takes a number of seconds."""
+
+
+payer_report_option = click.option(
+    "--payer-report-seconds",
+    type=click.FloatRange(min=0),
+    default=REPORT_SECONDS,
+    show_default=True,
+    help="Seconds after which an envelope of this node is in a payer report, at the latest; 0 for "
+    "no reports.",
 )
 """The command takes a number of seconds."""

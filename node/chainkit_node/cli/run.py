@@ -28,6 +28,7 @@ from chainkit_node.cli.options import (
     ListenOptions,
     RecordOptions,
     listen_options,
+    payer_report_option,
     record_options,
     wallet_option,
     watch_option,
@@ -41,6 +42,7 @@ from chainkit_node.service import NodeService, run_node
 @listen_options
 @limit_options
 @watch_option
+@payer_report_option
 @record_options
 @wallet_option
 @peer_ca_option
@@ -51,6 +53,7 @@ def run_command(
     listening: ListenOptions,
     limits: LimitOptions,
     watch_seconds: float,
+    payer_report_seconds: float,
     records: RecordOptions,
     wallet_endpoints: Mapping[int, Sequence[Endpoint]],
 ) -> None:
@@ -94,6 +97,7 @@ def run_command(
                     monitor=monitor,
                     serving=serving,
                     watch_seconds=watch_seconds,
+                    report_seconds=payer_report_seconds,
                 )
             )
         )

@@ -8,6 +8,7 @@ from chainkit.protocol.methods import (
     LOG_API,
     MESSAGE_PACKAGE,
     MISBEHAVIOR_API,
+    PAYER_REPORT_API,
     REPLICATION_API,
     TOPIC_API,
 )
@@ -16,6 +17,7 @@ from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
 from chainkit_node.serving.comparing import LogComparer
 from chainkit_node.serving.metrics import NodeMetrics
+from chainkit_node.serving.payer_reports import PayerReportsHandler
 from chainkit_node.serving.reading import Reader
 from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.subscribing import Subscriber
@@ -31,6 +33,7 @@ SERVICES: Final = {
     MISBEHAVIOR_API: ("SubmitMisbehaviorReport", "QueryMisbehaviorReports"),
     LOG_API: ("CompareRanges",),
     TOPIC_API: ("QueryTopicHeads",),
+    PAYER_REPORT_API: ("QueryPayerReports",),
 }
 
 
@@ -49,6 +52,7 @@ def api_methods(
     """
     reader = Reader(log, limits, metrics)
     comparer = LogComparer(log, limits)
+    payer_reports = PayerReportsHandler(log, limits)
     subscriber = Subscriber(log, hub, limits, metrics)
     return Methods(
         unary={
@@ -59,6 +63,7 @@ def api_methods(
             "QueryMisbehaviorReports": reports.query_misbehavior_reports,
             "CompareRanges": comparer.compare_ranges,
             "QueryTopicHeads": heads,
+            "QueryPayerReports": payer_reports.query_payer_reports,
         },
         streams={
             "SubscribeEnvelopes": subscriber.subscribe_envelopes,

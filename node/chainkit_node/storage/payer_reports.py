@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import Connection, Select, func, insert, select, update
 
 from chainkit.errors import StoreError
+from chainkit.protocol.proto import node_api_pb2
 from chainkit_node.storage import schema
 
 MOST_REFUSED: Final = 100
@@ -160,6 +161,19 @@ def read_refused_reports(connection: Connection) -> Sequence[RefusedReport]:
     return [
         RefusedReport._make(row) for row in connection.execute(select(_REFUSED).order_by(*order))
     ]
+
+
+def as_message(connection: Connection, row: StoredPayerReport) -> node_api_pb2.SignedPayerReport:
+    """Return a stored report with all signatures that are stored, as the stored bytes have it."""
+    message = node_api_pb2.SignedPayerReport(
+        unsigned_payer_report=row.report, originator_signature=row.signature
+    )
+    message.payers.ParseFromString(row.payers)
+    for node_id, signature in read_attestations(
+        connection, row.originator_id, row.first_id
+    ).items():
+        message.attestations.add(node_id=node_id, signature=signature)
+    return message
 
 
 def _of_originator(originator_id: int) -> Select[Any]:

@@ -182,8 +182,8 @@ def written_report(signed: SignedReport) -> node_api_pb2.SignedPayerReport:
     return message
 
 
-def read_report(message: node_api_pb2.SignedPayerReport, signing_key: bytes) -> SignedReport:
-    """Take a report apart that a key of 65 bytes has signed.
+def read_report(message: node_api_pb2.SignedPayerReport, keys: Mapping[int, bytes]) -> SignedReport:
+    """Take a report apart that its originator has signed; keys have 65 bytes, by node id.
 
     The report may contradict itself: ``PayerReport.check``. Attestations are not verified. Raises
     MalformedData where the bytes are not those of a report and its totals, and where somebody else
@@ -194,14 +194,9 @@ def read_report(message: node_api_pb2.SignedPayerReport, signing_key: bytes) -> 
     except DecodeError as error:
         raise MalformedData(_SUBJECT, "a PayerReport", error) from error
     _check_size(stated, message)
-    report = PayerReport(
-        stated.originator_node_id,
-        stated.first_sequence_id,
-        stated.last_sequence_id,
-        [range(each.first_sequence_id, each.last_sequence_id + 1) for each in stated.missing],
-        stated.billed_to_nobody,
-        [_total(each) for each in message.payers.totals],
-    )
+    if (signing_key := keys.get(stated.originator_node_id)) is None:
+        raise MalformedData(_SUBJECT, "one of a known node", f"node {stated.originator_node_id}'s")
+    report = _report(stated, message.payers)
     _check_order(report)
     # Other totals than those of the root, or another form of the same report.
     if report.unsigned != message.unsigned_payer_report:
@@ -215,13 +210,24 @@ def read_report(message: node_api_pb2.SignedPayerReport, signing_key: bytes) -> 
     return SignedReport(report, message.originator_signature, attestations)
 
 
-def read_totals(data: bytes) -> list[PayerTotal]:
-    """Return the totals of serialized PayerTotals of this node's own database."""
-    return [_total(each) for each in node_api_pb2.PayerTotals.FromString(data).totals]
+def stored_report(unsigned: bytes, totals: bytes) -> PayerReport:
+    """Return a report of this node's own database, by the two messages that are stored."""
+    stated = node_api_pb2.PayerReport.FromString(unsigned)
+    return _report(stated, node_api_pb2.PayerTotals.FromString(totals))
 
 
-def _total(message: node_api_pb2.PayerTotal) -> PayerTotal:
-    return PayerTotal(message.payer, message.messages, message.bytes, message.byte_days)
+def _report(stated: node_api_pb2.PayerReport, totals: node_api_pb2.PayerTotals) -> PayerReport:
+    return PayerReport(
+        stated.originator_node_id,
+        stated.first_sequence_id,
+        stated.last_sequence_id,
+        [range(each.first_sequence_id, each.last_sequence_id + 1) for each in stated.missing],
+        stated.billed_to_nobody,
+        [
+            PayerTotal(each.payer, each.messages, each.bytes, each.byte_days)
+            for each in totals.totals
+        ],
+    )
 
 
 def _check_size(stated: node_api_pb2.PayerReport, message: node_api_pb2.SignedPayerReport) -> None:

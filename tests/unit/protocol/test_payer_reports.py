@@ -25,19 +25,20 @@ from chainkit.protocol.proto import node_api_pb2
 from chainkit.signatures import SigningKey
 
 KEY, OTHER = SigningKey(b"\3" * 32), SigningKey(b"\4" * 32)
+KEYS = {100: KEY.public_key}
 TOTALS = [PayerTotal(bytes([each]) * 20, each, each * 100, each * 3000) for each in range(1, 6)]
 REPORT = PayerReport(100, 11, 30, [range(12, 14), range(30, 31)], 2, TOTALS)
 
 
 def read(message: node_api_pb2.SignedPayerReport) -> PayerReport:
-    return read_report(message, KEY.public_key).report
+    return read_report(message, KEYS).report
 
 
 def test_read__signed_report__is_what_was_signed() -> None:
     signed = replace(sign_report(REPORT, KEY), attestations={200: attest(REPORT, 200, OTHER)})
     data = written_report(signed).SerializeToString()
 
-    found = read_report(node_api_pb2.SignedPayerReport.FromString(data), KEY.public_key)
+    found = read_report(node_api_pb2.SignedPayerReport.FromString(data), KEYS)
 
     assert found == signed
     found.report.check()
@@ -90,6 +91,7 @@ def test_read__not_what_the_originator_signed__is_refused(
     "fields",
     [
         {"first_id": 0},
+        {"originator_id": 200},
         {"first_id": 31},
         {"last_id": 11 + MOST_IDS},
         {"missing": [range(5, 9)]},

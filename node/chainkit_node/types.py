@@ -53,4 +53,4 @@ class NewEnvelope:
     after_ns: int = 0
     """The envelope's time is later: the time of the chain's payload that it names; 0 for none."""
     charge: Charge = NO_CHARGE
-    """What the payer owes for it."""
+    """The payer's debt for it."""

@@ -30,6 +30,7 @@ from support.chains.chain import Deployment
 from support.command_line import run
 from support.network import skewed_clock
 from support.network.api import REPLICATION, query
+from support.network.payer_books import books_agree
 from support.network.real_nodes import RealNetwork, RealNode, real_network, until
 from support.network.tcp_proxy import Mode
 
@@ -66,7 +67,7 @@ def four(local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory)
         postgres = stack.enter_context(Postgres(fsync="off"))
         network = stack.enter_context(real_network(local_deployment, folder))
         databases = (None, None, postgres.new_database(), None)
-        nodes = [network.add(each) for each in databases]
+        nodes = [network.add(each, "--payer-report-seconds", "2") for each in databases]
         for node in nodes:
             node.listens()
         for node in nodes:
@@ -103,7 +104,7 @@ def reports_about(node: RealNode, node_id: int) -> list[SignedReport]:
     return [each for each in found if each.node_id == node_id]
 
 
-@pytest.mark.conforms("N27", "N28", "2.2.1-14")
+@pytest.mark.conforms("N27", "N28", "T5", "T6", "2.2.1-14")
 def test_node__killed_under_publishes__all_hold_the_same_after_its_restart(four: Four) -> None:
     victim = four.nodes[1]
 
@@ -125,6 +126,7 @@ def test_node__killed_under_publishes__all_hold_the_same_after_its_restart(four:
     four.publish(victim)
 
     until(lambda: four.hold_the_same(four.nodes))
+    until(lambda: books_agree(four.nodes))
 
 
 @pytest.mark.conforms("N30", "N43")

@@ -88,7 +88,7 @@ class Bookkeeper:
             return list(read_refused_reports(connection))
 
     def bytes_of(self, originator_id: int) -> list[tuple[bytes, bytes]]:
-        """What must be equal on all nodes: what was signed, and its totals."""
+        """All that must be equal on all nodes: what was signed, and its totals."""
         with self.store.reading() as connection:
             rows = read_reports_behind(connection, originator_id, 0, 100)
         return [(row.report, row.payers) for row in rows]

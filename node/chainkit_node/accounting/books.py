@@ -59,7 +59,7 @@ from chainkit_node.storage.replicated import read_after
 
 
 class Outcome(Enum):
-    """What became of a report that another node sent."""
+    """The fate of a report that another node sent."""
 
     STORED = "stored"
     KNOWN = "known"

@@ -1,4 +1,4 @@
-"""What payers owe for each stored envelope of a node, and the sums of it over a range.
+"""The debts of payers for each stored envelope of a node, and their sums over a range.
 
 All functions see the one state of the transaction that is handed in.
 """

@@ -98,7 +98,7 @@ charges = Table(
     _column("bytes", Integer),
     _column("days", Integer),
 )
-"""What a payer owes for each envelope of a node (``chainkit.protocol.charges``), stored with the
+"""The payer's debt for each envelope of a node (``chainkit.protocol.charges``), stored with the
 envelope. ``payer`` is an address of 20 bytes, and empty where nobody owes anything. A row may go
 once a stored report covers it."""
 

@@ -1,4 +1,4 @@
-"""What a payer owes for one envelope (XIP-69): its PayerEnvelope's bytes, and days.
+"""A payer's debt for one envelope (XIP-69): its PayerEnvelope's bytes, and days.
 
 The days are those that the payer declares, or the default of the kind. An originator that keeps an
 envelope for longer is paid no more; one that lets it expire earlier is paid for fewer days. An
@@ -21,7 +21,7 @@ _DAY_NS: Final = 24 * 60 * 60 * NANOSECONDS_PER_SECOND
 
 
 class Charge(NamedTuple):
-    """What one envelope costs."""
+    """The debt for one envelope."""
 
     payer: bytes
     """The address of 20 bytes; empty where nobody owes anything."""

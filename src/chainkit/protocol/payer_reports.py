@@ -44,7 +44,7 @@ _LARGEST: Final = 2**63 - 1
 
 
 class PayerTotal(NamedTuple):
-    """What one payer owes for a range."""
+    """One payer's debt for a range."""
 
     payer: bytes
     """The address of 20 bytes."""

@@ -63,7 +63,7 @@ class ReceivedEnvelope:
     digest: bytes
     """32 bytes: what the originator signed. Another digest is another envelope."""
     charge: Charge
-    """What its payer owes; NO_CHARGE where the payload breaks a rule."""
+    """Its payer's debt; NO_CHARGE where the payload breaks a rule."""
     fault: str | None
     """The rule of a publish that the payload breaks (XIP-49 §3.3.4), None where it keeps all."""
     is_offence: bool = False

@@ -1,4 +1,4 @@
-"""What payers owe, stored with each envelope, and the sums of it over any range."""
+"""Payers' debts, stored with each envelope, and their sums over any range."""
 
 from __future__ import annotations
 

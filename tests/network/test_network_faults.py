@@ -104,7 +104,7 @@ def reports_about(node: RealNode, node_id: int) -> list[SignedReport]:
     return [each for each in found if each.node_id == node_id]
 
 
-@pytest.mark.conforms("N27", "N28", "T5", "T6", "2.2.1-14")
+@pytest.mark.conforms("N27", "N28", "T6", "2.2.1-14")
 def test_node__killed_under_publishes__all_hold_the_same_after_its_restart(four: Four) -> None:
     victim = four.nodes[1]
 

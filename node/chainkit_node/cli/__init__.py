@@ -46,6 +46,11 @@ _COMMANDS: Final = {
         "reports_command",
         "List the reports of misbehavior that this node hosts, the oldest first.",
     ),
+    "payer-reports": LazyCommand(
+        "chainkit_node.cli.payer_reports",
+        "payer_reports_command",
+        "Show the payer reports that this node holds, export them, and prove a payer's total.",
+    ),
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from chainkit.misbehavior.judging import MOST_IDS_AHEAD
-from chainkit.protocol import strict
+from chainkit.protocol import payer_reports, strict
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.payer_envelope import MOST_PAID_LENGTH
 from chainkit.protocol.publish_rules import judgement
@@ -17,6 +17,7 @@ from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.serving import limiter
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.settings import PayerLimits, ServingLimits, StorageLimits, StrangerLimits
+from chainkit_node.storage.payer_reports import MOST_REFUSED
 from support.project import DOCS
 
 ROWS = re.findall(
@@ -34,6 +35,10 @@ CODE = {
     "identifiers of GetInboxIds": REQUEST.identifiers,
     "ranges of CompareRanges": REQUEST.ranges,
     "topics of QueryTopicHeads": REQUEST.topic_heads,
+    "reports of a QueryPayerReports answer": REQUEST.payer_reports,
+    "sequence ids of a payer report": payer_reports.MOST_IDS,
+    "payers of a payer report": payer_reports.MOST_PAYERS,
+    "refused payer reports that are kept of one node": MOST_REFUSED,
     "requests of an address in a second": STRANGER.requests_per_second,
     "parts of a request that count as a request": limiter.PARTS_OF_A_REQUEST,
     "bytes of a request that count as a request": limiter.BYTES_OF_A_REQUEST,

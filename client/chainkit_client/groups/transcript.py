@@ -14,17 +14,28 @@ from chainkit.types import NANOSECONDS_PER_SECOND, Place
 from chainkit_client.groups.payload import Payload
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.mls.engine import Member
-from chainkit_client.storage import schema
+from chainkit_client.storage import imported_schema, schema
+from chainkit_client.storage.imported_schema import Standing
 from chainkit_client.storage.proved import ProvedMembers
 from chainkit_client.storage.schema import DeliveryStatus, MessageKind
 from chainkit_client.storage.sealing import Seal
 
 _MESSAGES: Final = schema.group_messages
+_IMPORTED: Final = imported_schema.imported_messages
+_FILES: Final = imported_schema.imported_files
 _INSERT: Final = insert(_MESSAGES).on_conflict_do_nothing()
 _ID: Final = "group_messages.id"
 _SEALED: Final = "group_messages.sealed_message"
+_IMPORTED_SEALED: Final = "imported_messages.sealed_message"
 _APART_NS: Final = 5 * 60 * NANOSECONDS_PER_SECOND
-_CHANGES: Final = (
+KIND_NAMES: Final = {
+    MessageKind.APPLICATION: "text",
+    MessageKind.MEMBER_ADDED: "added",
+    MessageKind.MEMBER_REMOVED: "removed",
+    MessageKind.UNREADABLE: "unreadable",
+    MessageKind.LEFT_BEHIND: "left behind",
+}
+CHANGES: Final = (
     MessageKind.MEMBER_ADDED,
     MessageKind.MEMBER_REMOVED,
     MessageKind.LEFT_BEHIND,
@@ -64,6 +75,10 @@ class Message:
     themselves."""
     is_changed_proved: bool = True
     """The same for the member that came or went."""
+    imported_from: bytes = b""
+    """32 bytes: the installation whose file has the row; empty where this one read it itself."""
+    standing: Standing | None = None
+    """How nodes and chain judge an imported row; None where they were not asked."""
 
     @property
     def time_ns(self) -> int:
@@ -103,12 +118,12 @@ def account_of(credential: bytes) -> str:
 def insert_message(connection: Connection, seal: Seal, message: Message) -> bool:
     """Store a row; return False where a message with this id is there already."""
     originator_id, sequence_id = message.place or (None, None)
-    tag = seal.tag(message.id, _ID)
+    tag = message_tag(seal, message.id)
     row = {
         "id": tag,
         "group_id": message.group_id,
-        "sealed_message": seal.sealed(_hidden(message), _SEALED, tag),
-        "is_change": message.kind in _CHANGES,
+        "sealed_message": sealed_message(seal, message),
+        "is_change": message.kind in CHANGES,
         "delivery_status": message.delivery.value,
         "epoch": message.epoch,
         "originator_id": originator_id,
@@ -203,7 +218,7 @@ def change_delivery(
     values = {"delivery_status": delivery.value, "epoch": epoch, "warning": warning}
     connection.execute(
         update(_MESSAGES)
-        .where(_MESSAGES.c.id == seal.tag(message_id, _ID))
+        .where(_MESSAGES.c.id == message_tag(seal, message_id))
         .values(
             originator_id=originator_id,
             sequence_id=sequence_id,
@@ -215,13 +230,23 @@ def change_delivery(
 
 
 def read_messages(connection: Connection, seal: Seal, group_id: bytes) -> list[Message]:
-    """Return the transcript of a group, by the originators' times; what waits comes last."""
-    return _read(connection, seal, _MESSAGES.c.group_id == group_id)
+    """Return the transcript of a group, by the originators' times; what waits comes last.
+
+    A row that this installation read itself stands for the same row of another device.
+    """
+    own = _read(connection, seal, _MESSAGES.c.group_id == group_id)
+    known = select(_MESSAGES.c.id).where(_MESSAGES.c.group_id == group_id)
+    query = select(_IMPORTED, _FILES.c.installation).join(_FILES)
+    query = query.where(_IMPORTED.c.group_id == group_id, _IMPORTED.c.id.not_in(known))
+    proved = ProvedMembers(connection, seal)
+    rows = connection.execute(query).mappings()
+    imported = [_judged(imported_message(row, seal), proved) for row in rows]
+    return sorted([*own, *imported], key=_order) if imported else own
 
 
 def read_message(connection: Connection, seal: Seal, message_id: bytes) -> Message | None:
     """Return a message, None where no message has this id."""
-    found = _read(connection, seal, _MESSAGES.c.id == seal.tag(message_id, _ID))
+    found = _read(connection, seal, _MESSAGES.c.id == message_tag(seal, message_id))
     return found[0] if found else None
 
 
@@ -243,6 +268,8 @@ def unheard(messages: Iterable[Message], itself: bytes, before_ns: int) -> dict[
     """
     found: dict[bytes, int] = {}
     for each in messages:
+        if each.imported_from:
+            continue
         found.pop(each.sender, None)
         if each.kind in _OF_MEMBERS:
             found.pop(each.changed_installation, None)
@@ -253,14 +280,14 @@ def unheard(messages: Iterable[Message], itself: bytes, before_ns: int) -> dict[
 
 def is_taken(connection: Connection, seal: Seal, message_id: bytes) -> bool:
     """Return whether a message has this id."""
-    is_it = _MESSAGES.c.id == seal.tag(message_id, _ID)
+    is_it = _MESSAGES.c.id == message_tag(seal, message_id)
     return connection.scalar(select(_MESSAGES.c.id).where(is_it)) is not None
 
 
 def _read(connection: Connection, seal: Seal, condition: ColumnElement[bool]) -> list[Message]:
     query = select(_MESSAGES).where(condition)
     proved = ProvedMembers(connection, seal)
-    found = [_message(row, seal) for row in connection.execute(query).mappings()]
+    found = [stored_message(row, seal) for row in connection.execute(query).mappings()]
     return sorted((_judged(each, proved) for each in found), key=_order)
 
 
@@ -281,9 +308,18 @@ def _order(message: Message) -> tuple[bool, int, int, int, bytes]:
     return waits, message.time_ns, message.epoch or 0, message.sent_at_ns, message.id
 
 
-def _message(row: Any, seal: Seal) -> Message:
+def imported_message(row: Any, seal: Seal) -> Message:
+    """Return the message of an imported row, which has the installation of its file."""
+    published = {"delivery_status": DeliveryStatus.PUBLISHED.value}
+    standing = None if row["standing"] is None else Standing(row["standing"])
+    message = stored_message({**row, **published}, seal, _IMPORTED_SEALED)
+    return replace(message, imported_from=row["installation"], standing=standing)
+
+
+def stored_message(row: Any, seal: Seal, column: str = _SEALED) -> Message:
+    """Return the message of a row, whose names are not judged yet."""
     place = row["originator_id"], row["sequence_id"]
-    hidden = seal.opened(row["sealed_message"], _SEALED, row["id"])
+    hidden = seal.opened(row["sealed_message"], column, row["id"])
     kind, sent_at_ns, sender_length, account_length = _HEAD.unpack_from(hidden)
     account_begin = _HEAD.size + sender_length
     content_begin = account_begin + account_length
@@ -305,8 +341,15 @@ def _message(row: Any, seal: Seal) -> Message:
     )
 
 
-def _hidden(message: Message) -> bytes:
-    """Write what MLS hides of a message."""
+def message_tag(seal: Seal, message_id: bytes) -> bytes:
+    """Return the 32 bytes that stand for a message's id."""
+    return seal.tag(message_id, _ID)
+
+
+def sealed_message(seal: Seal, message: Message) -> bytes:
+    """Seal what MLS hides of a message, for its row in its table."""
+    column = _IMPORTED_SEALED if message.imported_from else _SEALED
     account = message.sender_account.encode()
     head = _HEAD.pack(message.kind, message.sent_at_ns, len(message.sender), len(account))
-    return head + message.sender + account + message.content
+    hidden = head + message.sender + account + message.content
+    return seal.sealed(hidden, column, message_tag(seal, message.id))

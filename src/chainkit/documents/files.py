@@ -21,6 +21,7 @@ _Error = TypeVar("_Error", bound=ChainkitError)
 
 _NEW_FILE_MODE: Final = 0o666
 """Before the umask, as of any file."""
+_PRIVATE_MODE: Final = 0o600
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
 
 
@@ -59,13 +60,14 @@ def read_regular(path: Path, subject: str, most: int) -> bytes:
     return data
 
 
-def write_new(path: Path, data: bytes, subject: str) -> None:
+def write_new(path: Path, data: bytes, subject: str, is_private: bool = False) -> None:
     """Write a file where there is none, not even a link that leads nowhere.
 
-    Raises ConfigurationError about ``subject`` where there is one, or it cannot be written.
+    Others of the machine cannot read a private one. Raises ConfigurationError about ``subject``
+    where there is one, or it cannot be written.
     """
     try:
-        _write(path, data, _NEW_FILE_MODE)
+        _write(path, data, _PRIVATE_MODE if is_private else _NEW_FILE_MODE)
     except FileExistsError as error:
         raise ConfigurationError(subject, None, "already exists") from error
     except FileNotFoundError as error:
@@ -85,7 +87,7 @@ def replace_file(path: Path, data: bytes, subject: str) -> None:
     try:
         found = path.lstat().st_mode
         with moved_into_place(path) as partial:
-            _write(partial, data, 0o600, mode=stat.S_IMODE(found))
+            _write(partial, data, _PRIVATE_MODE, mode=stat.S_IMODE(found))
     except OSError as error:
         raise ConfigurationError(subject, "a writable file", _reason(error)) from error
 

@@ -25,8 +25,10 @@ INSTALLATION_CONTEXT: Final = b"IDENTITY UPDATE SIGNATURE"
 """The context of an installation's signature (XIP-46)."""
 
 
-def check_ed25519ph(key: bytes, signature: bytes, text: bytes) -> None:
-    """Check an installation's signature over a text (RFC 8032, with the context of XIP-46).
+def check_ed25519ph(
+    key: bytes, signature: bytes, text: bytes, context: bytes = INSTALLATION_CONTEXT
+) -> None:
+    """Check an installation's signature over a text (RFC 8032), by default with XIP-46's context.
 
     ``key`` has 32 bytes. Raises InvalidSignature for another length than 64 bytes, an S that is not
     below the order, a point outside the group that honest keys generate (with a point of small
@@ -40,7 +42,7 @@ def check_ed25519ph(key: bytes, signature: bytes, text: bytes) -> None:
     public_key = _point_of_the_group(key)
     _point_of_the_group(signature[:32])
     try:
-        verifier = eddsa.new(public_key, "rfc8032", context=INSTALLATION_CONTEXT)
+        verifier = eddsa.new(public_key, "rfc8032", context=context)
         verifier.verify(SHA512.new(text), signature)
     except ValueError as error:
         raise InvalidSignature("installation's signature", "one over the text", error) from error

@@ -68,9 +68,12 @@ class InstallationSigner:
         """Sign with Ed25519ph and XIP-46's context: no MLS signature is one of these."""
         message = associations_pb2.Signature()
         message.installation_key.public_key = self.public_key
-        signer = eddsa.new(self._key, "rfc8032", context=INSTALLATION_CONTEXT)
-        message.installation_key.bytes = signer.sign(SHA512.new(text))
+        message.installation_key.bytes = self.signature(text, INSTALLATION_CONTEXT)
         return message
+
+    def signature(self, text: bytes, context: bytes) -> bytes:
+        """Return 64 bytes: Ed25519ph over a text; each purpose has a context of its own."""
+        return eddsa.new(self._key, "rfc8032", context=context).sign(SHA512.new(text))
 
 
 def written_update(inbox_id: bytes, client_timestamp_ns: int, steps: Iterable[Step]) -> bytes:

@@ -13,7 +13,7 @@ from chainkit_client.cli.doctor import Looked, lines, look_at_clock
 from chainkit_client.cli.opened import GivenUp, brought_up_to_date
 from chainkit_client.cli.talk import Reader, send
 from chainkit_client.groups.overview import Group
-from chainkit_client.groups.transcript import Message
+from chainkit_client.groups.transcript import KIND_NAMES, Message
 from chainkit_client.intents.arguments import SendMessage
 from chainkit_client.intents.rows import Intent
 from chainkit_client.mls.engine import Member
@@ -83,6 +83,9 @@ class FakeMessenger:
     def send(self, group_id: bytes, text: str) -> bytes:
         self.sent.append(text)
         return MESSAGE.id
+
+    def imported_groups(self) -> list[Group]:
+        return []
 
     def groups(self) -> list[Group]:
         return [GROUP]
@@ -220,7 +223,7 @@ def test_message_line__cannot_be_read__says_so_and_why(kind: MessageKind, said: 
     message = replace(MESSAGE, kind=kind, content=bytes(32), warning="why")
 
     assert line_of(message).endswith(said)
-    assert pages.message_as_json(message)["kind"] == pages.KINDS[kind]
+    assert pages.message_as_json(message)["kind"] == KIND_NAMES[kind]
 
 
 def test_intents_lines__given_up__says_why() -> None:

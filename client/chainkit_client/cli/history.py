@@ -1,0 +1,164 @@
+"""``client history``: messages for another device of the same person, as an encrypted file."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from chainkit.documents.files import open_regular, read_regular, write_new
+from chainkit.terminal.command import CompleteGroup
+from chainkit.terminal.facts import echo_fact
+from chainkit.terminal.options import echo_json, json_option
+from chainkit.terminal.waiting import told_while_waiting
+from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_client.cli.home import Home, home_options
+from chainkit_client.cli.opened import open_store, run
+from chainkit_client.cli.pages import time_of
+from chainkit_client.history.loading import Loaded, load
+from chainkit_client.history.packing import new_key
+from chainkit_client.history.saving import Saved, save
+from chainkit_client.home import Client
+from chainkit_client.storage.store import Store
+
+_DAY_NS: Final = 86_400 * NANOSECONDS_PER_SECOND
+_MOST_KEY: Final = 4096
+
+
+@click.group("history", cls=CompleteGroup)
+def history() -> None:
+    """Carry messages to another device of yours, which joined after they were sent.
+
+    \b
+    Example:
+      chainkit client history save past.age --key past.key --home laptop
+      chainkit client history load past.age --key past.key --home phone
+    """
+
+
+_file = click.argument("file_path", metavar="FILE", type=click.Path(path_type=Path))
+
+
+@history.command("save")
+@_file
+@click.option(
+    "--key",
+    "key_path",
+    metavar="KEY",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Where to write the file's key: a new file, which only you can read.",
+)
+@click.option(
+    "--days",
+    type=click.IntRange(1, 36_500),
+    metavar="DAYS",
+    help="Leave out messages that are older.",
+)
+@home_options
+@json_option
+def save_command(
+    file_path: Path, key_path: Path, days: int | None, home: Home, as_json: bool
+) -> int:
+    """Write all messages to an encrypted file, and its key to another one.
+
+    The file tells neither how many messages it has nor how long they are. Who has both files reads
+    all of it: carry them on different ways, and delete the key once it was used. It asks nobody.
+
+    \b
+    Example:
+      chainkit client history save past.age --key past.key --home laptop
+    """
+    since_ns = 0 if days is None else time.time_ns() - days * _DAY_NS
+    store = open_store(home)
+    try:
+        with told_while_waiting(lambda: "writing what was said …"):
+            saved = _saved(store, file_path, key_path, since_ns)
+    finally:
+        store.close()
+    if as_json:
+        names = ("groups", "messages", "length")
+        echo_json({name: getattr(saved, name) for name in names})
+        return 0
+    echo_fact("messages", f"{saved.messages:,} of {saved.groups} groups")
+    echo_fact("file", f"{file_path}, {saved.length:,} bytes")
+    echo_fact("key", str(key_path))
+    return 0
+
+
+def _saved(store: Store, file_path: Path, key_path: Path, since_ns: int) -> Saved:
+    key = new_key()
+    # Written first: a file without its key would be of no use.
+    write_new(key_path, f"{key}\n".encode(), f"key {key_path}", is_private=True)
+    try:
+        return save(store, file_path, key, since_ns)
+    except BaseException:
+        key_path.unlink(missing_ok=True)
+        raise
+
+
+@history.command("load")
+@_file
+@click.option(
+    "--key",
+    "key_path",
+    metavar="KEY",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="The file's key.",
+)
+@home_options
+@json_option
+def load_command(file_path: Path, key_path: Path, home: Home, as_json: bool) -> int:
+    """Read the messages of a file that another device of yours wrote.
+
+    The device must be in your inbox now. A file that was cut or altered is refused whole, and a
+    message that is there already stays as it is. `read` marks the messages: nobody but that device
+    says that their senders wrote these words.
+
+    \b
+    Example:
+      chainkit client history load past.age --key past.key --home phone
+    """
+    key = _read_key(key_path)
+
+    async def do(client: Client) -> int:
+        messenger = client.messenger
+        inbox = await messenger.find_inbox(messenger.inbox_id.hex())
+        with (
+            told_while_waiting(lambda: "reading the file …"),
+            open_regular(file_path, f"file {file_path}") as file,
+        ):
+            store, devices = client.store, inbox.installations
+            loaded = await asyncio.to_thread(load, store, file, key, inbox.id, devices)
+        _tell_loaded(loaded, as_json)
+        return 0
+
+    return run(home, do)
+
+
+def _read_key(path: Path) -> str:
+    """Return the key in a file, beside which age's own tool may have written comments."""
+    lines = read_regular(path, f"key {path}", _MOST_KEY).decode("utf-8", "replace").splitlines()
+    return next((each.strip() for each in lines if each and not each.startswith("#")), "")
+
+
+def _tell_loaded(loaded: Loaded, as_json: bool) -> None:
+    content: dict[str, Any] = {
+        "device": loaded.installation.hex(),
+        "created_ns": loaded.created_ns,
+        "new": loaded.new,
+        "known": loaded.known,
+        "disputed": loaded.disputed,
+    }
+    if as_json:
+        echo_json(content)
+        return
+    echo_fact("device", content["device"])
+    echo_fact("written", f"{time_of(loaded.created_ns)} UTC, by that device's clock")
+    echo_fact("messages", f"{loaded.new:,} new, {loaded.known:,} known")
+    if loaded.disputed:
+        echo_fact("disputed", f"{loaded.disputed:,}: another device names another sender")

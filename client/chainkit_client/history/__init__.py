@@ -1,0 +1,1 @@
+"""History for another device of the person: a file of messages, written, read and checked."""

@@ -3,78 +3,46 @@
 A row is written before anything is sent, and completed with the answer. A gateway that was killed
 in between looks for the publication: for a transaction by its hashes, for an envelope at its node
 behind the sequence id of the row. A nonce has a row for each of its transactions: any of these
-transactions may be mined. SQLite: one gateway, one file.
+transactions may be mined. Payloads are dropped once nothing needs them: the file stays small.
+SQLite: one gateway, one file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, Self
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Engine,
-    ForeignKey,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    delete,
-    exists,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import Connection, Engine, delete, exists, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from chainkit.errors import ConfigurationError, StoreUnavailable
+from chainkit.protocol.envelope import stated_place
 from chainkit.sqlite import Stamp, connect, errors_as, is_new, new_engines, use_write_ahead_log
 from chainkit.types import BlockReference
+from chainkit_gateway.daily_sums import Spending, add_up, changing, read_sums
+from chainkit_gateway.journal_tables import (
+    HOLDS_ENVELOPE,
+    HOLDS_RAW,
+    IN_ORDER,
+    PAYLOADS,
+    metadata,
+    publications,
+    sent_of,
+    settled,
+    transactions,
+    written,
+)
 from chainkit_gateway.types import Publication, Sent, Settlement
 
-_STAMP: Final = Stamp(int.from_bytes(b"ckgw"), 2, "a gateway's journal", "another database")
+_STAMP: Final = Stamp(int.from_bytes(b"ckgw"), 3, "a gateway's journal", "another database")
+_WITHOUT_SUMS: Final = replace(_STAMP, user_version=2)
 # A row must be on the disk before its transaction or envelope leaves.
 _SETTINGS: Final = ("PRAGMA synchronous = FULL",)
-_metadata: Final = MetaData()
-
-_publications: Final = Table(
-    "publications",
-    _metadata,
-    Column("digest", LargeBinary, primary_key=True),
-    Column("client", String, nullable=False),
-    Column("received_ns", BigInteger, nullable=False),
-    Column("node_id", BigInteger),
-    Column("behind_sequence_id", BigInteger),
-    Column("envelope", LargeBinary),
-)
-_transactions: Final = Table(
-    "transactions",
-    _metadata,
-    Column("hash", LargeBinary, primary_key=True),
-    Column("digest", LargeBinary, ForeignKey("publications.digest"), nullable=False, index=True),
-    Column("nonce", BigInteger, nullable=False, index=True),
-    Column("raw", LargeBinary, nullable=False),
-    Column("sent_ns", BigInteger, nullable=False, index=True),
-    Column("gas", BigInteger, nullable=False),
-    Column("tip", BigInteger, nullable=False),
-    Column("maximum_fee", BigInteger, nullable=False),
-    Column("succeeded", Boolean),
-    Column("gas_used", BigInteger),
-    Column("gas_price", BigInteger),
-    Column("block_number", BigInteger, index=True),
-    Column("block_hash", LargeBinary),
-    Column("sequence_id", BigInteger),
-    # The highest one of any branch of the chain, which a reorg does not take back.
-    Column("highest_sequence_id", BigInteger),
-)
-_IN_ORDER: Final = (_transactions.c.nonce, _transactions.c.sent_ns, _transactions.c.maximum_fee)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +68,14 @@ class Journal:
     Each method raises StoreUnavailable where the file cannot be read or written now.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, writer: Engine) -> None:
         """Use ``open``."""
         self._engine = engine
+        self._writer = writer
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Open the file, or make the file where there is none.
+        """Open the file, or make the file where there is none; bring an older one to this version.
 
         Raises ConfigurationError where that is not possible, and, before any write, where the
         file is no gateway's journal of this version.
@@ -114,11 +83,17 @@ class Journal:
         with _opened(path, "rwc", "a file that can be written") as (engine, writer):
             with writer.begin() as connection:
                 if is_new(connection):
-                    _metadata.create_all(connection)
+                    metadata.create_all(connection)
+                    _STAMP.write(connection)
+                elif _WITHOUT_SUMS.marks(connection):
+                    metadata.create_all(connection)
+                    for index in PAYLOADS:
+                        index.create(connection, checkfirst=True)
+                    add_up(connection)
                     _STAMP.write(connection)
                 _STAMP.check(connection, f"journal {path}", ConfigurationError)
             use_write_ahead_log(engine)
-        return cls(engine)
+        return cls(engine, writer)
 
     @classmethod
     def read(cls, path: Path) -> Self:
@@ -126,13 +101,13 @@ class Journal:
 
         Raises ConfigurationError where the file is no gateway's journal of this version.
         """
-        with _opened(path, "ro", _STAMP.owned) as (engine, _), engine.begin() as connection:
+        with _opened(path, "ro", _STAMP.owned) as (engine, writer), engine.begin() as connection:
             _STAMP.check(connection, f"journal {path}", ConfigurationError)
-        return cls(engine)
+        return cls(engine, writer)
 
     def find(self, digest: bytes) -> Begun | None:
         """Return a publication, None where the gateway never began it."""
-        wanted = select(_publications).where(_publications.c.digest == digest)
+        wanted = select(publications).where(publications.c.digest == digest)
         with self._begun() as connection:
             found = connection.execute(wanted).mappings().one_or_none()
         names = ("digest", "client", "node_id", "behind_sequence_id", "envelope")
@@ -143,53 +118,53 @@ class Journal:
     ) -> None:
         """Write which node will be asked, before the node is asked."""
         values = {"node_id": node_id, "behind_sequence_id": behind}
-        row = insert(_publications).values(**_beginning(publication, now_ns), **values)
-        with self._begun() as connection:
+        row = insert(publications).values(**_beginning(publication, now_ns), **values)
+        with self._writing() as connection:
             connection.execute(row.on_conflict_do_update(index_elements=["digest"], set_=values))
 
     def forget(self, digest: bytes) -> None:
         """Remove a refused publication, of which nothing left the gateway."""
-        with self._begun() as connection:
-            connection.execute(delete(_publications).where(_publications.c.digest == digest))
+        with self._writing() as connection:
+            connection.execute(delete(publications).where(publications.c.digest == digest))
 
     def complete(self, digest: bytes, envelope: bytes) -> None:
         """Write the answer: later requests get the same answer, and nothing is sent."""
-        done = update(_publications).where(_publications.c.digest == digest)
-        with self._begun() as connection:
+        done = update(publications).where(publications.c.digest == digest)
+        with self._writing() as connection:
             connection.execute(done.values(envelope=envelope))
 
     def add_transaction(self, publication: Publication, sent: Sent) -> None:
         """Write a signed transaction that carries a publication, before it is sent."""
-        first = insert(_publications).values(**_beginning(publication, sent.sent_ns))
-        with self._begun() as connection:
+        first = insert(publications).values(**_beginning(publication, sent.sent_ns))
+        with self._changing(sent.nonce) as connection:
             connection.execute(first.on_conflict_do_nothing())
-            connection.execute(insert(_transactions).values(**_written(sent)))
+            connection.execute(insert(transactions).values(**written(sent)))
 
     def add_replacement(self, sent: Sent) -> None:
         """Write a replacement, a signed transaction with the same nonce, before it is sent.
 
         The replaced transaction stays: either transaction may be mined.
         """
-        with self._begun() as connection:
-            connection.execute(insert(_transactions).values(**_written(sent)))
+        with self._changing(sent.nonce) as connection:
+            connection.execute(insert(transactions).values(**written(sent)))
 
     def remove_transaction(self, sent: Sent) -> None:
         """Remove a refused transaction, and its publication where no other transaction is left."""
-        others = exists().where(_transactions.c.digest == sent.digest)
-        mine = _publications.c.digest == sent.digest
-        with self._begun() as connection:
-            connection.execute(delete(_transactions).where(_transactions.c.hash == sent.hash))
-            connection.execute(delete(_publications).where(mine, ~others))
+        others = exists().where(transactions.c.digest == sent.digest)
+        mine = publications.c.digest == sent.digest
+        with self._changing(sent.nonce) as connection:
+            connection.execute(delete(transactions).where(transactions.c.hash == sent.hash))
+            connection.execute(delete(publications).where(mine, ~others))
 
     def settle(self, sent: Sent, settlement: Settlement) -> None:
         """Write what a mined transaction cost; no other transaction of its nonce can be mined."""
-        done = update(_transactions).where(_transactions.c.nonce == sent.nonce)
-        is_it = _transactions.c.hash == sent.hash
-        with self._begun() as connection:
-            connection.execute(done.where(~is_it).values(**_settled(None)))
-            connection.execute(done.where(is_it).values(**_settled(settlement)))
+        done = update(transactions).where(transactions.c.nonce == sent.nonce)
+        is_it = transactions.c.hash == sent.hash
+        with self._changing(sent.nonce) as connection:
+            connection.execute(done.where(~is_it).values(**settled(None)))
+            connection.execute(done.where(is_it).values(**settled(settlement)))
             if (sequence_id := settlement.sequence_id) is not None:
-                highest = _transactions.c.highest_sequence_id
+                highest = transactions.c.highest_sequence_id
                 is_higher = highest.is_(None) | (highest < sequence_id)
                 risen = done.where(is_it, is_higher).values(highest_sequence_id=sequence_id)
                 connection.execute(risen)
@@ -197,37 +172,39 @@ class Journal:
     def next_nonce(self) -> int:
         """Return the lowest nonce above all used nonces; 0 where none was used."""
         with self._begun() as connection:
-            highest = connection.scalar(select(func.max(_transactions.c.nonce)))
+            highest = connection.scalar(select(func.max(transactions.c.nonce)))
         return 0 if highest is None else highest + 1
 
     def transactions_of(self, digest: bytes) -> list[Sent]:
         """Return all transactions of a publication, by nonce and then in the order of sending."""
-        return self._transactions(_transactions.c.digest == digest)
+        return self._transactions(transactions.c.digest == digest)
 
     def transactions_from(self, nonce: int) -> list[Sent]:
         """Return the transactions with a nonce or a higher nonce, in the same order."""
-        return self._transactions(_transactions.c.nonce >= nonce)
+        return self._transactions(transactions.c.nonce >= nonce)
 
     def unsettled_below(self, nonce: int, most: int) -> list[Sent]:
         """Return at most ``most`` transactions below a nonce, whose nonces have no receipt yet."""
-        others = _transactions.alias()
+        others = transactions.alias()
         is_settled = exists().where(
-            others.c.nonce == _transactions.c.nonce, others.c.block_number.is_not(None)
+            others.c.nonce == transactions.c.nonce, others.c.block_number.is_not(None)
         )
-        return self._transactions(_transactions.c.nonce < nonce, ~is_settled, most=most)
+        return self._transactions(transactions.c.nonce < nonce, ~is_settled, most=most)
 
     def blocks_from(self, number: int) -> list[BlockReference]:
         """Return the blocks from a height on in which transactions were mined."""
-        columns = (_transactions.c.block_number, _transactions.c.block_hash)
+        columns = (transactions.c.block_number, transactions.c.block_hash)
         wanted = select(*columns).where(columns[0] >= number).distinct().order_by(*columns)
         with self._begun() as connection:
             return [BlockReference(*row) for row in connection.execute(wanted)]
 
     def unsettle(self, block: BlockReference) -> None:
         """Forget the receipts of a block that a reorg replaced."""
-        done = update(_transactions).where(_transactions.c.block_hash == block.hash)
-        with self._begun() as connection:
-            connection.execute(done.values(**_settled(None)))
+        place = transactions.c.block_number == block.number, transactions.c.block_hash == block.hash
+        with self._writing() as connection:
+            nonces = set(connection.scalars(select(transactions.c.nonce).where(*place)))
+            with changing(connection, nonces):
+                connection.execute(update(transactions).where(*place).values(**settled(None)))
 
     def fallen_from(self, number: int) -> dict[bytes, int]:
         """Return the payloads that a reorg left below the highest id that they ever had, by digest.
@@ -235,7 +212,7 @@ class Journal:
         A payload has the highest of its transactions' ids. One that still waits for a block, and
         one below a block's height, is left out.
         """
-        columns, others, same = _transactions.c, _transactions.alias(), _transactions.alias()
+        columns, others, same = transactions.c, transactions.alias(), transactions.alias()
         now, once = func.max(columns.sequence_id), func.max(columns.highest_sequence_id)
         is_mined = exists().where(same.c.nonce == others.c.nonce, same.c.block_number.is_not(None))
         is_waiting = exists().where(others.c.digest == columns.digest, ~is_mined)
@@ -245,23 +222,37 @@ class Journal:
             found = connection.execute(wanted.having(now < once))
             return {digest: sequence_id for digest, sequence_id in found}
 
-    def sent_by_clients(self, first_ns: int, client: str | None = None) -> list[tuple[str, Sent]]:
-        """Return clients and transactions whose nonces were used since a time, in nonce order.
-
-        ``client`` limits the result to one client.
-        """
-        earlier = _transactions.alias()
-        used_before = exists().where(
-            earlier.c.nonce == _transactions.c.nonce, earlier.c.sent_ns < first_ns
-        )
-        joined = _transactions.join(_publications)
-        wanted = select(_publications.c.client, _transactions).select_from(joined)
-        wanted = wanted.where(_transactions.c.sent_ns >= first_ns, ~used_before)
-        if client is not None:
-            wanted = wanted.where(_publications.c.client == client)
+    def spending(self, day: date | None = None, client: str | None = None) -> list[Spending]:
+        """Return what clients spent, by day and client; of one day or client where given."""
         with self._begun() as connection:
-            rows = connection.execute(wanted.order_by(*_IN_ORDER)).mappings().all()
-        return [(row["client"], _sent(row)) for row in rows]
+            return read_sums(connection, day, client)
+
+    def drop_payloads(self, before_ns: int, below_block: int, most: int) -> int:
+        """Forget bytes of old payloads, at most so many, and return how many were forgotten.
+
+        A signed transaction goes once a transaction of its nonce is mined below a height, a node's
+        answer once it is old: its place stays, and the answer is looked for there again.
+        """
+        same = transactions.alias()
+        is_deep = exists().where(
+            same.c.nonce == transactions.c.nonce, same.c.block_number < below_block
+        )
+        signed = select(transactions.c.hash).where(
+            HOLDS_RAW, transactions.c.sent_ns < before_ns, is_deep
+        )
+        answered = select(publications.c.digest, publications.c.envelope).where(
+            HOLDS_ENVELOPE, publications.c.received_ns < before_ns
+        )
+        with self._writing() as connection:
+            hashes = connection.scalars(signed.limit(most)).all()
+            done = update(transactions).where(transactions.c.hash.in_(hashes))
+            connection.execute(done.values(raw=b""))
+            answers = connection.execute(answered.limit(most)).all()
+            for digest, envelope in answers:
+                behind = stated_place(envelope)[1] - 1
+                gone = update(publications).where(publications.c.digest == digest)
+                connection.execute(gone.values(envelope=None, behind_sequence_id=behind))
+        return len(hashes) + len(answers)
 
     def close(self) -> None:
         """Close the file."""
@@ -269,15 +260,26 @@ class Journal:
 
     @contextmanager
     def _begun(self) -> Iterator[Connection]:
-        # The disk is full, or a lock lasts: nothing was written, so nothing may be sent.
         refusal = partial(StoreUnavailable, "journal", "an answer")
         with errors_as(refusal), self._engine.begin() as connection:
             yield connection
 
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        # The disk is full, or a lock lasts: nothing was written, so nothing may be sent.
+        refusal = partial(StoreUnavailable, "journal", "an answer")
+        with errors_as(refusal), self._writer.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _changing(self, nonce: int) -> Iterator[Connection]:
+        with self._writing() as connection, changing(connection, [nonce]):
+            yield connection
+
     def _transactions(self, *conditions: Any, most: int | None = None) -> list[Sent]:
-        wanted = select(_transactions).where(*conditions).order_by(*_IN_ORDER).limit(most)
+        wanted = select(transactions).where(*conditions).order_by(*IN_ORDER).limit(most)
         with self._begun() as connection:
-            return [_sent(row) for row in connection.execute(wanted).mappings()]
+            return [sent_of(row) for row in connection.execute(wanted).mappings()]
 
 
 @contextmanager
@@ -297,29 +299,3 @@ def _opened(path: Path, mode: str, expected: str) -> Iterator[tuple[Engine, Engi
 def _beginning(publication: Publication, now_ns: int) -> dict[str, Any]:
     digest, client = publication.digest, publication.client
     return {"digest": digest, "client": client, "received_ns": now_ns}
-
-
-def _written(sent: Sent) -> dict[str, Any]:
-    names = ("hash", "digest", "nonce", "raw", "sent_ns", "gas", "tip", "maximum_fee")
-    return {name: getattr(sent, name) for name in names} | _settled(sent.settlement)
-
-
-def _settled(settlement: Settlement | None) -> dict[str, Any]:
-    return {
-        "succeeded": settlement and settlement.succeeded,
-        "gas_used": settlement and settlement.gas_used,
-        "gas_price": settlement and settlement.gas_price,
-        "block_number": settlement and settlement.block.number,
-        "block_hash": settlement and settlement.block.hash,
-        "sequence_id": settlement and settlement.sequence_id,
-    }
-
-
-def _sent(row: Any) -> Sent:
-    names = ("hash", "digest", "nonce", "raw", "sent_ns", "gas", "tip", "maximum_fee")
-    settlement = None
-    if row["block_number"] is not None:
-        block = BlockReference(row["block_number"], row["block_hash"])
-        outcome = (row[name] for name in ("succeeded", "gas_used", "gas_price", "sequence_id"))
-        settlement = Settlement(block, *outcome)
-    return Sent(**{name: row[name] for name in names}, settlement=settlement)

@@ -55,6 +55,9 @@ REPLACE_SECONDS: Final = 30.0
 _RECHECKED_BLOCKS: Final = 64
 """How deep below the head a reorg may still change what a transaction cost."""
 
+PAYLOAD_SECONDS: Final = 86_400.0
+"""How long the journal keeps a payload at least; one in a block goes below the rechecked blocks."""
+
 _SELECTOR_LENGTH: Final = 4
 
 _MOST_SETTLED: Final = 100
@@ -176,10 +179,13 @@ class PayerAccount:
             pooled = [each for each in late if each.nonce not in lost]
             replaced = sum(self._replaced(endpoint, each) for each in pooled)
         self._take_back(endpoint)
-        mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
+        head = endpoint.head()
+        mined = endpoint.transaction_count(self._signer.address, head.reference)
         unsettled = self._journal.unsettled_below(mined, _MOST_SETTLED)
         for group in _by_nonce(unsettled):
             self._settled(endpoint, group)
+        old = self._now_ns() - int(PAYLOAD_SECONDS * 10**9)
+        self._journal.drop_payloads(old, head.number - _RECHECKED_BLOCKS, _MOST_SETTLED)
         oldest = (self._now_ns() - waiting[0][0].sent_ns) / 10**9 if waiting else 0.0
         not_kept = len(late) - len(pooled)
         return PendingOutcome(len(lost), replaced, len(waiting), max(0.0, oldest), not_kept)
@@ -219,9 +225,13 @@ class PayerAccount:
         return sent.nonce
 
     def _waiting(self, endpoint: Endpoint) -> list[list[Sent]]:
-        """Return the transactions that are not mined at the head, grouped by nonce."""
+        """Return the transactions that are not mined at the head, grouped by nonce.
+
+        One whose payload is gone was mined a day ago: where a reorg drops it, its nonce is filled.
+        """
         mined = endpoint.transaction_count(self._signer.address, endpoint.head().reference)
-        return _by_nonce(self._journal.transactions_from(mined))
+        groups = _by_nonce(self._journal.transactions_from(mined))
+        return [group for group in groups if all(each.raw for each in group)]
 
     def _resend_lost(self, endpoint: Endpoint, waiting: Iterable[Sequence[Sent]]) -> set[int]:
         """Return the nonces of which the endpoint knew no transaction, and took one again."""
@@ -349,6 +359,8 @@ class PayerAccount:
                 receipt = fetch_receipt(endpoint, each.hash)
                 if receipt is None:
                     continue
+                if not each.raw:
+                    return receipt  # it was settled long ago
                 answer = endpoint.receipt(each.hash)
             except RetryableChainError:
                 continue  # a block that is just being replaced, or an endpoint that pauses

@@ -63,7 +63,7 @@ class Sent:
     """32 bytes: the publication's digest."""
     nonce: int
     raw: bytes
-    """EIP-2718 envelope."""
+    """EIP-2718 envelope; empty once a transaction of the nonce was mined long ago."""
     sent_ns: int
     """Nanoseconds since 1970."""
     gas: int

@@ -42,6 +42,11 @@ class Stamp:
         connection.exec_driver_sql(f"PRAGMA application_id = {self.application_id}")
         connection.exec_driver_sql(f"PRAGMA user_version = {self.user_version}")
 
+    def marks(self, connection: Connection) -> bool:
+        """Tell whether the file has this mark, of this version."""
+        names = ("application_id", "user_version")
+        return all(_header(connection, name) == getattr(self, name) for name in names)
+
     def check(self, connection: Connection, subject: str, error: type[ChainkitError]) -> None:
         """Raise ``error`` where the file has no such mark, or one of another version."""
         if _header(connection, "application_id") != self.application_id:

@@ -14,8 +14,8 @@ from chainkit.text.counting import counted
 from chainkit.text.ether import ether_words
 from chainkit.text.printable import printable
 from chainkit_gateway.cli.options import journal_option_for
+from chainkit_gateway.daily_sums import Spending
 from chainkit_gateway.journal import Journal
-from chainkit_gateway.spending import Spending, sum_spending
 
 
 @click.command("costs", cls=CompleteCommand)
@@ -34,7 +34,7 @@ def costs_command(journal_path: Path, as_json: bool) -> None:
     """
     journal = Journal.read(journal_path)
     try:
-        spending = sum_spending(journal.sent_by_clients(0))
+        spending = journal.spending()
     finally:
         journal.close()
     if as_json:

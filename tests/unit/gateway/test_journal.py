@@ -145,13 +145,6 @@ def test_settle__another_of_its_nonce__takes_the_first_ones_place(journal: Journ
     assert journal.transactions_of(DIGEST) == [FIRST, replace(later, settlement=PAID)]
 
 
-def test_sent_by_clients__nonce_used_before__is_of_the_earlier_day(journal: Journal) -> None:
-    journal.add_transaction(COMMIT, FIRST)
-    journal.add_replacement(replace(FIRST, hash=b"l" * 32, sent_ns=9))
-
-    assert journal.sent_by_clients(5) == []
-
-
 def test_read__journal__can_be_read_while_it_is_written(journal: Journal, tmp_path: Path) -> None:
     reader = Journal.read(tmp_path / "gateway.db")
     journal.add_transaction(COMMIT, FIRST)
@@ -232,14 +225,14 @@ def test_open__newer_version__is_refused_and_stays_as_it_was(
 ) -> None:
     path = tmp_path / "gateway.db"
     Journal.open(path).close()
-    executed("PRAGMA user_version = 3")(path)
+    executed("PRAGMA user_version = 4")(path)
     before = path.read_bytes()
 
     with pytest.raises(ConfigurationError) as caught:
         opens(path)
 
-    got = "version 3, which a newer chainkit made"
-    assert str(caught.value) == f"journal {path}: expected version 2, got {got}"
+    got = "version 4, which a newer chainkit made"
+    assert str(caught.value) == f"journal {path}: expected version 3, got {got}"
     assert path.read_bytes() == before
 
 
@@ -265,15 +258,6 @@ def test_begin_at_node__file_cannot_be_written__is_a_typed_error(
     ):
         reader.begin_at_node(COMMIT, 1, 100, 42)
     reader.close()
-
-
-def test_sent_by_clients__since_a_time__names_who_pays(journal: Journal) -> None:
-    journal.add_transaction(COMMIT, FIRST)
-    journal.add_transaction(UPDATE, SECOND)
-
-    assert journal.sent_by_clients(0) == [("ben", SECOND), ("ann", FIRST)]
-    assert journal.sent_by_clients(2) == [("ben", SECOND)]
-    assert journal.sent_by_clients(0, "ann") == [("ann", FIRST)]
 
 
 def test_open__no_folder__says_so(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from chainkit.service.refusals import Overloaded
 from chainkit.types import BlockReference
 from chainkit_gateway.cli.costs import costs_command
+from chainkit_gateway.daily_sums import Spending, sum_spending
 from chainkit_gateway.journal import Journal
 from chainkit_gateway.routing import route
-from chainkit_gateway.spending import Spending, SpendingLimit, sum_spending
+from chainkit_gateway.spending import SpendingLimit
 from chainkit_gateway.types import Sent, Settlement
 from support import publishes
 

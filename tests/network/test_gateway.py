@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import resource
 import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -27,6 +29,8 @@ from localnet.network import Network
 from support import identity, mls, publishes
 from support.network.api import PAYER, Api, cursor_in
 from support.network.own_gateway import PAYER_ADDRESS, SECONDS, OwnGateway, wait_for_transaction
+from support.network.real_nodes import until
+from support.network.tcp_proxy import Mode, TcpProxy
 
 _NUMBERS = count(1)
 
@@ -64,6 +68,54 @@ def test_publish__same_bytes_again_also_after_a_kill__are_on_the_topic_once(
 
     assert gateway.start().publish_for_clients(envelope) == [first]
     assert node.query(topics=[topic]) == [first]
+
+
+@pytest.mark.parametrize("new", [new_welcome, new_commit])
+def test_publish__disk_of_the_gateway_is_full__is_refused_and_published_once_there_is_room(
+    gateway: OwnGateway, node: Api, new: Callable[[], tuple[bytes, bytes]]
+) -> None:
+    api = gateway.start()
+    envelope, topic = new()
+    assert gateway.process is not None
+    # Neither journal nor log can be written, as on a disk without room.
+    resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+
+    with pytest.raises(grpc.RpcError) as refused:
+        api.publish_for_clients(envelope)
+
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+    assert node.query(topics=[topic]) == []
+    room = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, room)
+    [stored] = api.publish_for_clients(envelope)
+    assert node.query(topics=[topic]) == [stored]
+
+
+def test_publish__endpoint_of_the_chain_is_away__welcomes_go_on_and_a_commit_is_published_later(
+    settings: Settings, network: Network, node: Api, tmp_path: Path
+) -> None:
+    with TcpProxy() as proxy:
+        gate = proxy.gate()
+        gate.target = int(settings.rpc_url.rpartition(":")[2])
+        through = replace(settings, rpc_url=gate.url)
+        gateway = OwnGateway(through, tmp_path, (network.node_id, network.node_url))
+        try:
+            api = gateway.start()
+            gate.set(Mode.CUT)
+            welcome, of_welcome = new_welcome()
+            commit, of_commit = new_commit()
+
+            [stored] = api.publish_for_clients(welcome)
+            with pytest.raises(grpc.RpcError) as refused:
+                api.publish_for_clients(commit)
+
+            assert node.query(topics=[of_welcome]) == [stored]
+            assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+            gate.set(Mode.OPEN)
+            until(lambda: bool(api.publish_for_clients(commit)))
+            assert len(node.query(topics=[of_commit])) == 1
+        finally:
+            gateway.stop()
 
 
 def test_publish__welcome_stored_and_gateway_killed__is_found_at_the_node(

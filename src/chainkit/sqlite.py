@@ -99,9 +99,14 @@ def new_engines(
     return engine, engine.execution_options(**{_WRITES: True})
 
 
-def use_write_ahead_log(engine: Engine) -> None:
-    """Let readers see a steady state while a writer commits. Lasts as long as the file."""
+def use_write_ahead_log(engine: Engine, gives_back: bool = False) -> None:
+    """Let readers see a steady state while a writer commits. Lasts as long as the file.
+
+    With ``gives_back`` a file that has no table yet will be able to give free pages back.
+    """
     with closing(engine.raw_connection()) as connection:
+        if gives_back:
+            connection.cursor().execute("PRAGMA auto_vacuum = INCREMENTAL")
         connection.cursor().execute("PRAGMA journal_mode = WAL")
 
 

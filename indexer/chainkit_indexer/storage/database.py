@@ -30,14 +30,17 @@ class Database:
     interruption the next transaction connects again.
     """
 
-    def __init__(self, location: str, read_only: bool = False) -> None:
+    def __init__(self, location: str, read_only: bool = False, beside: bool = False) -> None:
         """Take a path or URL for SQLite or a URL for PostgreSQL; nothing is opened or made yet.
 
         With ``read_only`` it needs no right to write, and neither takes nor waits for the lock.
-        Raises ConfigurationError for a location that cannot be understood.
+        With ``beside`` it writes beside the process that has the lock, and never takes it: for
+        changes that no step of an indexer can contradict. Raises ConfigurationError for a location
+        that cannot be understood.
         """
         found = parse_location(location)
         self.is_read_only = read_only
+        self.is_beside = beside
         self.name = shown(found)
         """Path or URL without password, for messages."""
         self.file = found if isinstance(found, Path) else None
@@ -52,7 +55,7 @@ class Database:
             # Its driver costs an operator of SQLite memory and time.
             from chainkit_indexer.storage.postgresql import Postgresql
 
-            self._backend = Postgresql(found, self.name)
+            self._backend = Postgresql(found, self.name, beside)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -70,7 +73,8 @@ class Database:
         """
         assert not self.is_read_only, "only a database that was opened to write"
         with self._turns():
-            self._lock()
+            if not self.is_beside:
+                self._lock()
             with self._errors(), self._backend.writing() as connection:
                 yield connection
 
@@ -111,6 +115,15 @@ class Database:
         """Before its first tables: let readers see a steady state while a writer commits."""
         with self._errors():
             self._backend.prepare()
+
+    def give_back(self, most_bytes: int) -> int | None:
+        """Give free space of the file back to the file system, ``most_bytes`` at a time.
+
+        Return how many bytes: 0 once none is left, None where the database cannot: a file from
+        before it could, or PostgreSQL, whose server is told to use the space again (VACUUM).
+        """
+        with self._errors():
+            return self._backend.give_back(most_bytes)
 
     def insert_many(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]

@@ -110,12 +110,14 @@ class Postgresql:
 
     driver_error: Final = psycopg.Error
 
-    def __init__(self, url: URL, name: str) -> None:
+    def __init__(self, url: URL, name: str, is_beside: bool) -> None:
         """Take the URL, whose query may set any option of libpq, and what messages call it.
 
-        Raises ConfigurationError, which shows nothing of the query, where that cannot be used.
+        ``is_beside`` never takes the lock. Raises ConfigurationError, which shows nothing of the
+        query, where that cannot be used.
         """
         self._name = name
+        self._is_beside = is_beside
         host = socket.gethostname()[:24]
         # Unlike any other: by it we know a session of ours that the server holds for alive.
         self._session = f"chainkit process {os.getpid()} on {host} {secrets.token_hex(4)}"
@@ -195,6 +197,12 @@ class Postgresql:
     def prepare(self) -> None:
         """Do nothing: its readers always see a steady state."""
 
+    def give_back(self, most_bytes: int) -> int | None:
+        """Let the server use the space of deleted rows again, beside all who read and write."""
+        with self._writers.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM (SKIP_LOCKED) envelopes")
+        return None
+
     def insert_many(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
     ) -> None:
@@ -234,7 +242,7 @@ class Postgresql:
         connection.execute(
             text("SELECT set_config('application_name', :name, false)"), {"name": self._session}
         )
-        if connection.scalar(_TRY_LOCK):
+        if self._is_beside or connection.scalar(_TRY_LOCK):
             return
         holder = connection.execute(_HOLDER).first()
         if holder is not None and holder.application_name == self._session:

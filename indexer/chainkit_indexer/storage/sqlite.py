@@ -22,6 +22,7 @@ LOCK_SECONDS: Final = 5
 
 _ROWS_PER_STATEMENT: Final = 50
 """Before version 3.32, SQLite takes no more than 999 values."""
+_INCREMENTAL: Final = 2
 _SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # FULL waits for the disk in each commit. NORMAL would only risk the newest pages, which the
@@ -83,8 +84,31 @@ class Sqlite:
             self._lock = _Lock(self._file)
 
     def prepare(self) -> None:
-        """Let readers see a steady state while a writer commits. Lasts as long as the file."""
-        use_write_ahead_log(self._engine)
+        """Let readers see a steady state while a writer commits. Lasts as long as the file.
+
+        So does the order of the file's pages by which it can give free ones back.
+        """
+        use_write_ahead_log(self._engine, gives_back=True)
+
+    def give_back(self, most_bytes: int) -> int | None:
+        """Cut free pages off the end of the file: other pages move to where the free ones are.
+
+        One transaction beside which no program can write.
+        """
+        with self.writing() as connection:
+            driver = driver_of(connection)
+
+            def number(name: str) -> int:
+                return int(driver.execute(f"PRAGMA {name}").fetchone()[0])
+
+            if number("auto_vacuum") != _INCREMENTAL:
+                return None
+            size = number("page_size")
+            pages = min(number("freelist_count"), max(most_bytes // size, 1))
+            for _ in range(pages):
+                # The driver ends the statement after its first page, whatever number it names.
+                driver.execute("PRAGMA incremental_vacuum(1)")
+            return pages * size
 
     def insert_many(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]

@@ -103,10 +103,18 @@ class Store:
         return cls._open_whosever(Database(location))
 
     @classmethod
+    def open_beside(cls, location: str) -> Self:
+        """Open a database of any identity, to write beside the process that has its lock.
+
+        Raises StoreError where there is none.
+        """
+        return cls._open_whosever(Database(location, beside=True))
+
+    @classmethod
     def _open_whosever(cls, database: Database) -> Self:
         try:
             database.check_file(create=False)
-            if not database.is_read_only:
+            if not (database.is_read_only or database.is_beside):
                 database.lock()
             found = None
             if check_revision(database) is not None:
@@ -174,6 +182,10 @@ class Store:
     def free_bytes(self, most: int) -> int | None:
         """Return how many bytes the database may still take; see ``Database.free_bytes``."""
         return self._database.free_bytes(most)
+
+    def give_back(self, most_bytes: int) -> int | None:
+        """Give free space back to the file system; see ``Database.give_back``."""
+        return self._database.give_back(most_bytes)
 
     def close(self) -> None:
         """Give all connections, and the lock, back."""

@@ -31,6 +31,11 @@ _COMMANDS: Final = {
         "verify_command",
         "Verify the envelopes of all originators that the database holds; ends with 1 for a fault.",
     ),
+    "prune": LazyCommand(
+        "chainkit_node.cli.prune",
+        "prune_command",
+        "Delete envelopes that have expired and that attested payer reports cover.",
+    ),
     "watch": LazyCommand(
         "chainkit_node.cli.watch",
         "watch_command",

@@ -63,10 +63,11 @@ def verify_command(database: str, as_json: bool) -> int:
 def _lines(logs: Sequence[VerifiedLog]) -> Iterator[str]:
     for each in logs:
         kind = "quarantined" if each.is_of_chain else "missing"
+        pruned = f", {each.pruned_ids} pruned" if each.pruned_ids else ""
         verdict = f"{each.faults} faults" if each.faults else "all as signed"
         yield (
             f"originator {each.originator_id}: {each.envelopes} envelopes up to id {each.last_id}, "
-            f"{each.missing_ids} {kind}, {each.ranges} digests: {verdict}"
+            f"{each.missing_ids} {kind}{pruned}, {each.ranges} digests: {verdict}"
         )
     if not logs:
         yield "no envelopes yet"

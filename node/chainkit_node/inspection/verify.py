@@ -1,9 +1,10 @@
 """Verifies what a node holds of all originators: signatures, order, digests (``node verify``).
 
 Each envelope is judged again by its bytes and by the registry's key, as on the day it came, and the
-row must say what the bytes say. An id that is missing must be a gap that the node knows, and each
-stored digest of a range must be the one that the envelopes make. Nothing is asked of other nodes
-or of the chain: ``index verify`` compares originator 0 with the chain.
+row must say what the bytes say. An id that is missing must be a gap that the node knows, or one
+that it pruned, and each stored digest of a range must be the one that the envelopes make: those of
+pruned envelopes are all that is left of them. Nothing is asked of other nodes or of the chain:
+``index verify`` compares originator 0 with the chain.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originato
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_indexer.storage.store import Store
 from chainkit_node.storage.gaps import unknown_gaps
+from chainkit_node.storage.pruned_ids import read_pruned_runs
 from chainkit_node.storage.range_digests import RangeKey, differing_ranges
 
 PAGE_ENVELOPES: Final = 500
@@ -58,8 +60,10 @@ class VerifiedLog:
     is_of_chain: bool
     envelopes: int = 0
     missing_ids: int = 0
-    """Ids between the first and ``last_id`` that are not held; of the chain's, the quarantined,
-    and 0 where its ids are sparse."""
+    """Ids between the first and ``last_id`` that are neither held nor pruned; of the chain's, the
+    quarantined, and 0 where its ids are sparse."""
+    pruned_ids: int = 0
+    """Ids whose envelopes ``node prune`` deleted."""
     ranges: int = 0
     """Stored digests of ranges."""
     faults: int = 0
@@ -128,7 +132,9 @@ class LogVerifier:
         if log.originator_id in self._sparse_ids:
             # Most ids between two payloads were never given out.
             return
-        log.missing_ids += len(ids) - len(held)
+        pruned = sum(map(len, read_pruned_runs(connection, log.originator_id, ids)))
+        log.pruned_ids += pruned
+        log.missing_ids += len(ids) - len(held) - pruned
         # The chain's missing ids are in quarantine; the node's own were given up (--resume-after).
         if log.is_of_chain or self._keys.get(log.originator_id) == self._own_key:
             return

@@ -1,7 +1,7 @@
 """Signed heads of the topics on which this node originates.
 
-The node's own envelopes on a topic are only ever added to. So the hash of the envelopes read so far
-is kept, and the next head reads only the newer envelopes.
+The node's own envelopes on a topic are only ever added to: the entries of those that were pruned
+stay. So the hash of the entries read so far is kept, and the next head reads only the newer ones.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from chainkit.protocol.topic_heads import (
     sign_topic_head,
 )
 from chainkit.signatures import SigningKey
-from chainkit_indexer.storage.envelopes import StoredEnvelope, read_topic_log
+from chainkit_indexer.storage.envelopes import read_topic_log
+from chainkit_node.storage.pruned_entries import read_pruned_entries
 from chainkit_node.storage.range_digests import read_highest_id
 
 MOST_READ_BYTES: Final = 16 << 20
@@ -33,6 +34,8 @@ _MOST_KEPT: Final = 10_000
 """Topics whose hashes are kept: some 4 MB."""
 _PAGE: Final = 500
 _PAGE_BYTES: Final = 1 << 20
+_ENTRY_BYTES: Final = 100
+"""Counted for each pruned entry."""
 
 
 class TopicHeads:
@@ -98,8 +101,8 @@ class HeadsRequest:
         read is kept.
         """
         chain = self._heads.kept(topic)
-        while rows := self._rows(topic, chain.last_id, _PAGE):
-            chain = chain.extended(entry_of(row.envelope) for row in rows)
+        while entries := self._entries(topic, chain.last_id, _PAGE):
+            chain = chain.extended(entries)
             self._heads.keep(topic, chain)
         # A request that began later may have read on: its envelopes are in the head, so the head
         # must not say that the log ends before them.
@@ -110,16 +113,21 @@ class HeadsRequest:
         """Return the next entries of a topic behind an id; MOST_ENTRIES in one request."""
         if not self._most_entries:
             return []
-        rows = self._rows(topic, after, self._most_entries)
-        self._most_entries -= len(rows)
-        return [entry_of(row.envelope) for row in rows]
+        entries = self._entries(topic, after, self._most_entries)
+        self._most_entries -= len(entries)
+        return entries
 
-    def _rows(self, topic: bytes, after: int, limit: int) -> list[StoredEnvelope]:
+    def _entries(self, topic: bytes, after: int, limit: int) -> list[Entry]:
         if self._most_bytes <= 0:
             raise StoreUnavailable("topic heads", "known envelopes", "many new ones; ask again")
-        rows = read_topic_log(self._connection, topic, self._node_id, after, limit, _PAGE_BYTES)
-        self._most_bytes -= sum(len(row.envelope) for row in rows)
-        return rows
+        place = self._connection, topic, self._node_id, after, limit
+        rows, pruned = read_topic_log(*place, _PAGE_BYTES), read_pruned_entries(*place)
+        size = sum(len(row.envelope) for row in rows)
+        self._most_bytes -= size + _ENTRY_BYTES * len(pruned)
+        if size > _PAGE_BYTES:
+            # The rows were cut: those behind come before the pruned ones behind.
+            pruned = [each for each in pruned if each.sequence_id < rows[-1].sequence_id]
+        return sorted([*pruned, *(entry_of(row.envelope) for row in rows)])[:limit]
 
 
 def _count(chain: Chain) -> int:

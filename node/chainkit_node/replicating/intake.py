@@ -4,6 +4,7 @@ Theory of operation. Envelopes of one originator may come from several nodes at 
 its stream and from a repair. Batches take turns, and stored bytes are not verified again: two
 signatures cost far more than a look. The first envelope under an id is stored; each transaction
 compares its batch with the stored envelopes, so that no envelope is stored twice or overwritten.
+Pruned envelopes are not stored again.
 Streams are notified after the commit. An envelope that fills a gap lies below what some streams
 have sent: those streams end, and go on from below the gap (``Hub.insert``).
 """
@@ -17,6 +18,8 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Final, Protocol
 
+from sqlalchemy import Connection
+
 from chainkit.misbehavior.judging import judge_batch
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.originated_envelope import parse_originated
@@ -28,6 +31,7 @@ from chainkit_indexer.storage.envelopes import (
 )
 from chainkit_indexer.storage.store import Store
 from chainkit_node.replicating.own_ids import UngivenIds
+from chainkit_node.storage.pruned_ids import read_pruned
 from chainkit_node.storage.replicated import StoredLog, store_judged
 
 MOST_PER_COMMIT: Final = 1_000
@@ -204,8 +208,10 @@ class Intake:
         now_ns = self._clock_ns()
         originator_id = received[0].originator_id
         with self._store.writing() as connection:
+            # A peer may hold what was pruned here, and what is stored never comes back.
+            kept = _without_pruned(connection, received)
             held = StoredLog(connection, originator_id)
-            judged = judge_batch(received, held, now_ns, is_direct)
+            judged = judge_batch(kept, held, now_ns, is_direct)
             self._found([*judged.new, *judged.late], [each.other for each in judged.disputes])
             new, late = store_judged(self._store, connection, judged, now_ns)
             ahead = self._ungiven.take(connection, [*judged.new, *judged.late])
@@ -217,11 +223,24 @@ class Intake:
         return Taken(
             len(new),
             len(late),
-            judged.repeated,
+            judged.repeated + len(received) - len(kept),
             len(judged.disputes),
             len(judged.gaps),
             judged.far,
         )
+
+
+def _without_pruned(
+    connection: Connection, received: Sequence[ReceivedEnvelope]
+) -> Sequence[ReceivedEnvelope]:
+    originator_id = received[0].originator_id
+    last_id, _ = read_last(connection, originator_id) or (0, 0)
+    return [
+        each
+        for each in received
+        if each.sequence_id > last_id
+        or not read_pruned(connection, originator_id, each.sequence_id, each.sequence_id)
+    ]
 
 
 def _received(data: Sequence[bytes], source: Source) -> list[ReceivedEnvelope]:

@@ -1,5 +1,7 @@
 """Which sequence ids of a range have expired: by the rows that are stored still, and by gaps.
 
+Those that this node pruned are known by themselves: see ``pruned_ids.py``.
+
 Gaps do not overlap, so of the gaps that begin before an id, only the last can reach it.
 """
 
@@ -13,6 +15,7 @@ from chainkit.protocol.log_ranges import ABSENT, LogRange, split
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapState
+from chainkit_node.storage.pruned_ids import read_pruned
 
 _envelopes: Final = envelopes.c
 _gaps: Final = schema.gaps.c
@@ -73,7 +76,9 @@ def _expired_in_leaf(
     gaps = [range(first, end + 1) for first, end in connection.execute(_GAPS_INSIDE, ids)]
     for gap in (_gap_at(connection, originator_id, leaf.first), *gaps):
         expired.update(range(max(gap.start, leaf.first), min(gap.stop, last + 1)))
-    return sum(1 << each - leaf.first for each in expired)
+    pruned = read_pruned(connection, originator_id, leaf.first, last) if last >= leaf.first else 0
+    bits: int = pruned | sum(1 << each - leaf.first for each in expired)
+    return bits
 
 
 def _gap_at(connection: Connection, originator_id: int, sequence_id: int) -> range:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from chainkit_node.storage import schema
+from chainkit_node.storage.pruned_ids import read_pruned_runs
 
 MOST_READ: Final = 1_000
 """Ranges of one look."""
@@ -92,12 +93,13 @@ def read_asked_gaps(connection: Connection, originator_id: int) -> list[GapRow]:
 def unknown_gaps(
     connection: Connection, originator_id: int, held: Collection[int], ids: range
 ) -> list[range]:
-    """Return the ids of a range that are neither held nor known as missing, as runs."""
+    """Return ids of a range that are not held, not pruned, and not known as missing, as runs."""
     is_unfilled = _TABLE.c.state.in_([each.value for each in _UNFILLED])
     query = select(_TABLE.c.first_id, _TABLE.c.last_id).where(
         *_meets(originator_id, ids), is_unfilled
     )
     known = [range(first, last + 1) for first, last in connection.execute(query)]
+    known += read_pruned_runs(connection, originator_id, ids)
     # A hostile id may make a gap of 2^62 ids: only the ends between held ids are looked at.
     edges = sorted({ids.start - 1, *held, ids.stop})
     runs = [range(low + 1, high) for low, high in pairwise(edges)]

@@ -6,9 +6,13 @@ envelope needs no row: its digests are zeros, and one query shows that it is emp
 beyond the last costs nothing. A row is never there without the rows of its parts that have
 envelopes, so the ranges without rows are found from the top in few queries.
 
-Below the highest id, envelopes change only by a repair, by a dispute or by pruning. Each such
-change calls ``forget_ranges`` in its own transaction, which deletes the rows of the ids' ranges, up
-to the top. Envelopes that are appended are in no complete range.
+Below the highest id, envelopes change only by a repair or by a dispute. Each such change calls
+``forget_ranges`` in its own transaction, which computes the rows of the ids' leaves again, and
+deletes those of the ranges above. Envelopes that are appended are in no complete range.
+
+Pruning changes no digest: those of pruned envelopes stay in the rows of their leaves, which are the
+only place that has them. So a leaf's row is never deleted, and is there before its first envelope
+is pruned. Nodes agree on ranges that one of them has pruned and another has not.
 
 Readers compute the few ranges that have no row: those at the end of the log, and those that have
 just been forgotten. Readers write nothing.
@@ -31,6 +35,7 @@ from sqlalchemy import (
     insert,
     select,
     tuple_,
+    update,
 )
 
 from chainkit.errors import StoreUnavailable
@@ -45,11 +50,13 @@ from chainkit.protocol.log_ranges import (
     envelope_digest,
     range_digest,
     root_of,
+    split,
 )
 from chainkit_indexer.storage.envelopes import read_last
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.storage import schema
 from chainkit_node.storage.expired_ids import read_expired, read_last_expired
+from chainkit_node.storage.pruned_ids import next_pruned, read_pruned
 
 _MOST_COMPUTED: Final = 128
 """Ranges without rows that one reading computes; each leaf reads 64 envelopes."""
@@ -192,16 +199,38 @@ def find_missing(
 
 
 def forget_ranges(connection: Connection, originator_id: int, sequence_ids: Iterable[int]) -> None:
-    """Delete the rows of all ranges that contain one of the ids: these ranges have changed.
+    """Renew the rows of all leaves that contain one of the ids, and delete those of ranges above.
 
-    To be called where an envelope is inserted below the originator's highest id, or taken away, or
-    becomes disputed, in the same transaction.
+    To be called where an envelope is inserted below the originator's highest id, or becomes
+    disputed, in the same transaction.
     """
     numbers = {(each - 1) // LEAF_IDS for each in sequence_ids}
-    for level in range(MOST_LEVEL + 1):
+    _renew_leaves(connection, originator_id, sorted(numbers))
+    numbers = {number // FAN_OUT for number in numbers}
+    for level in range(1, MOST_LEVEL + 1):
         for is_one_of in _conditions(originator_id, level, sorted(numbers)):
             connection.execute(delete(schema.range_digests).where(is_one_of))
         numbers = {number // FAN_OUT for number in numbers}
+
+
+def _renew_leaves(connection: Connection, originator_id: int, numbers: Sequence[int]) -> None:
+    stored = sorted(_stored_numbers(connection, originator_id, 0, numbers))
+    if not stored:
+        return
+    through = LogRange(0, stored[-1]).last
+    for number, digests in _Reading(connection, originator_id, through).leaves(stored).items():
+        key = {"originator_id": originator_id, "level": 0, "number": number}
+        connection.execute(update(schema.range_digests).filter_by(**key).values(digests=digests))
+
+
+def stored_leaves(
+    connection: Connection, originator_id: int, sequence_ids: Iterable[int]
+) -> set[int]:
+    """Return those of the ids whose leaf has a row, which keeps the digests of pruned envelopes."""
+    ids = set(sequence_ids)
+    numbers = sorted({(each - 1) // LEAF_IDS for each in ids})
+    stored = _stored_numbers(connection, originator_id, 0, numbers)
+    return {each for each in ids if (each - 1) // LEAF_IDS in stored}
 
 
 class _Reading:
@@ -269,6 +298,7 @@ class _Reading:
         """Return the next id that has a digest, or one behind ``through``."""
         ids = {"originator": self._originator_id, "first": first}
         found = [self._connection.scalar(query, ids) for query in _NEXT]
+        found.append(next_pruned(self._connection, self._originator_id, first))
         return min((each for each in found if each), default=self._through + 1)
 
     def _part_numbers(self, level: int, number: int) -> list[int]:
@@ -285,6 +315,10 @@ class _Reading:
     def _leaf(self, leaf: LogRange) -> bytes:
         digests = [ABSENT] * leaf.part_count(self._through)
         last = leaf.first + len(digests) - 1
+        if pruned := read_pruned(self._connection, self._originator_id, leaf.first, last):
+            stored = split(self._stored(0, [leaf.number]).get(leaf.number, b""))
+            kept = [digest if pruned >> n & 1 else ABSENT for n, digest in enumerate(stored)]
+            digests[: len(kept)] = kept[: len(digests)]
         ids = {"originator": self._originator_id, "first": leaf.first, "last": last}
         for sequence_id, envelope in self._connection.execute(_HELD, ids):
             digests[sequence_id - leaf.first] = envelope_digest(envelope)

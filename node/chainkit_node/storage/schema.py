@@ -142,3 +142,28 @@ refused_payer_reports = Table(
 )
 """Reports that an originator signed and this node refused: ``report`` is the SignedPayerReport, as
 evidence; ``digest`` has the 32 bytes that the originator signed."""
+
+pruned_blocks = Table(
+    "pruned_blocks",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("number", BigInteger),
+    _column("count", Integer),
+    _column("due_at", BigInteger),
+    _column("ids", LargeBinary),
+)
+"""Which envelopes of an originator ``node prune`` deleted (``pruned_ids.py``): ``ids`` is a
+compressed bitmap of a block of ids, of which ``count`` were pruned. Their digests stay in
+``range_digests``. ``due_at`` is when the block is looked through again, in seconds since 1970."""
+
+pruned_entries = Table(
+    "pruned_entries",
+    metadata,
+    _key("topic", LargeBinary),
+    _key("originator_id", BigInteger),
+    _key("sequence_id", BigInteger),
+    _column("expires_at", BigInteger),
+    _column("digest", LargeBinary),
+)
+"""Entries of this node's own envelopes that were pruned: its topic heads still contain them (ADR
+64): ``digest`` has the 32 bytes that this node signed."""

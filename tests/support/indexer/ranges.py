@@ -20,6 +20,8 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope, insert_envelopes
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapState
+from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
+from chainkit_node.storage.pruning import GRACE_SECONDS, Pruning
 from chainkit_node.storage.range_digests import forget_ranges, read_contents, store_ranges
 from support.log_sides import ORIGINATOR, Side
 
@@ -46,15 +48,20 @@ class ChangingLog:
     database: Database
     rows: dict[int, StoredEnvelope] = field(default_factory=dict)
     disputed: set[int] = field(default_factory=set)
-    pruned: set[int] = field(default_factory=set)
+    gone: set[int] = field(default_factory=set)
+    """Ids that other nodes call expired."""
+    pruned: dict[int, bytes] = field(default_factory=dict)
+    """Digests of envelopes that were pruned here."""
+    attested: int = 0
     highest: int = 0
 
     def side(self) -> Side:
         """Return what the log has to answer with."""
         digests = {each: envelope_digest(row.envelope) for each, row in self.rows.items()}
+        digests |= self.pruned
         digests |= {each: disputed_digest(ORIGINATOR, each) for each in self.disputed}
         expired = (each for each, row in self.rows.items() if (row.expires_at or NOW + 1) <= NOW)
-        return Side(digests, frozenset([*self.pruned, *expired]))
+        return Side(digests, frozenset([*self.gone, *self.pruned, *expired]))
 
     def append(self, *rows: StoredEnvelope) -> None:
         """Add envelopes behind the last."""
@@ -81,8 +88,24 @@ class ChangingLog:
             forget_ranges(connection, ORIGINATOR, [sequence_id])
         self.disputed.add(sequence_id)
 
-    def prune(self, first: int, last: int) -> None:
-        """Delete envelopes that expired; no gap may be there yet."""
+    def prune(self, through: int, most: int) -> None:
+        """Prune what expired, once attested reports cover ids up to one."""
+        pruning = Pruning(ORIGINATOR, False, NOW + GRACE_SECONDS)
+        with self.database.writing() as connection:
+            if through > self.attested:
+                first = self.attested + 1
+                covered = StoredPayerReport(ORIGINATOR, first, through, b"", b"", b"", 1, 1)
+                insert_report(connection, covered)
+                self.attested = through
+            found = pruning.find(connection, range(1, self.highest + 1), most)
+            assert pruning.delete(connection, found) == found
+        for each in found:
+            self.pruned[each.sequence_id] = envelope_digest(
+                self.rows.pop(each.sequence_id).envelope
+            )
+
+    def expire(self, first: int, last: int) -> None:
+        """Hold envelopes no more that others call expired; no gap may be there yet."""
         table = envelopes
         values = {
             "originator_id": ORIGINATOR,
@@ -97,7 +120,7 @@ class ChangingLog:
             connection.execute(delete(table).where(table.c.originator_id == ORIGINATOR, of_ids))
             connection.execute(insert(schema.gaps).values(values))
             forget_ranges(connection, ORIGINATOR, ids)
-        self.pruned.update(ids)
+        self.gone.update(ids)
         for each in ids:
             self.rows.pop(each, None)
 
@@ -138,19 +161,21 @@ def change_at_random(log: ChangingLog, seed: int, steps: int) -> None:
         missing = [
             each
             for each in range(1, log.highest)
-            if each not in log.rows and each not in log.pruned
+            if each not in log.rows and each not in log.pruned and each not in log.gone
         ]
-        kind = chance.choice(("append", "repair", "dispute", "prune", "store"))
+        kind = chance.choice(("append", "repair", "dispute", "expire", "prune", "store"))
         if kind == "append" or not log.rows:
             log.append(*_run_behind(log.highest, chance))
         elif kind == "repair" and missing:
             log.repair(*map(row, chance.sample(missing, min(3, len(missing)))))
         elif kind == "dispute" and (clean := sorted(log.rows.keys() - log.disputed)):
             log.dispute(chance.choice(clean))
-        elif kind == "prune":
-            first = max(log.pruned, default=0) + chance.randint(1, 70)
+        elif kind == "expire":
+            first = max([0, *log.gone, *log.pruned]) + chance.randint(1, 70)
             if first <= log.highest:
-                log.prune(first, min(first + chance.randint(0, 200), log.highest))
+                log.expire(first, min(first + chance.randint(0, 200), log.highest))
+        elif kind == "prune":
+            log.prune(chance.randint(1, log.highest), chance.choice((10, 300)))
         else:
             log.store(chance.choice((1, 3, 20)))
         log.check(log.highest)

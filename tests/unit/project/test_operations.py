@@ -70,6 +70,14 @@ def test_compose__node__serves_everybody_by_tls_in_the_indexers_place() -> None:
     assert node["environment"].items() >= indexer["environment"].items()
 
 
+def test_guide__of_containers__prunes_beside_the_node() -> None:
+    guide = (OPERATIONS / "README.md").read_text()
+    [words] = re.findall(r"docker compose run --rm node (node prune.*)$", guide, re.MULTILINE)
+    known = {each.envvar for each in parse(words.split()).params}
+
+    assert "CHAINKIT_DATABASE" in known & COMPOSE["services"]["node"]["environment"].keys()
+
+
 def test_compose__gateway__has_its_own_key_and_keeps_its_journal() -> None:
     gateway, indexer = (COMPOSE["services"][name] for name in ("gateway", "indexer"))
     command = parse(gateway["command"])

@@ -16,6 +16,7 @@ from support.operations import OPERATIONS, parse
 
 SYSTEMD = OPERATIONS / "systemd"
 UNITS = sorted(SYSTEMD.glob("*.service"))
+TIMERS = sorted(SYSTEMD.glob("*.timer"))
 HOST_UNITS = Path("/lib/systemd/system")
 needs_systemd = pytest.mark.skipif(
     shutil.which("systemd-analyze") is None, reason="this machine has no systemd-analyze"
@@ -39,17 +40,19 @@ def command(unit: Path) -> click.Command:
     return parse(words)
 
 
-def test_units__of_services__are_four() -> None:
+def test_units__of_services__are_four_and_what_a_timer_starts() -> None:
     assert [each.stem for each in UNITS] == [
         "chainkit-backups",
         "chainkit-gateway",
         "chainkit-indexer",
         "chainkit-node",
+        "chainkit-prune",
     ]
+    assert [each.stem for each in TIMERS] == ["chainkit-prune"]
 
 
 @needs_systemd
-@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("unit", [*UNITS, *TIMERS], ids=lambda path: path.name)
 def test_unit__installed__is_verified(unit: Path, tmp_path: Path) -> None:
     # The root has the units of this machine, the folders of the guide, and a program in its place.
     shutil.copytree(HOST_UNITS, tmp_path / "lib/systemd/system", symlinks=True)
@@ -58,7 +61,7 @@ def test_unit__installed__is_verified(unit: Path, tmp_path: Path) -> None:
     shutil.copy("/bin/true", program)
     installed = tmp_path / "etc/systemd/system"
     installed.mkdir(parents=True)
-    for each in UNITS:
+    for each in (*UNITS, *TIMERS):
         shutil.copy(each, installed)
 
     verified = subprocess.run(
@@ -90,14 +93,14 @@ def test_unit__environment__is_what_its_command_reads(unit: Path) -> None:
     options = [each for each in command(unit).params if isinstance(each, click.Option)]
     found = settings(unit)
     environment = dict(each.split("=", 1) for each in found["Environment"])
-    credentials = {each.split(":")[0] for each in found["LoadCredential"]}
+    credentials = {each.split(":")[0] for each in found.get("LoadCredential", [])}
 
     assert environment.keys() <= {each.envvar for each in options}
     given = " ".join([*environment.values(), *found["ExecStart"]])
     assert set(re.findall(r"%d/(\w+)", given)) == credentials
     # The unit sets all that is required, but for the endpoints, whose URLs are secrets.
     required = {each.envvar for each in options if each.required}
-    assert required - environment.keys() == {"CHAINKIT_RPC"} & {each.envvar for each in options}
+    assert required - environment.keys() == ({"CHAINKIT_RPC"} & required)
     # A service writes below the folder that systemd makes for the service.
     [state] = found["StateDirectory"]
     for value in environment.values():
@@ -112,6 +115,20 @@ def test_node__of_the_unit__takes_the_indexers_place_and_many_connections() -> N
         assert node[key] == indexer[key]
     assert "CHAINKIT_SEQUENCE_RECORD=%S/chainkit/sequence-record" in node["Environment"]
     assert int(node["LimitNOFILE"][0]) > StrangerLimits().connections
+
+
+@pytest.mark.conforms("T7")
+def test_timer__of_pruning__starts_it_once_a_day_beside_the_node() -> None:
+    [timer] = TIMERS
+    node, unit = (settings(SYSTEMD / f"chainkit-{each}.service") for each in ("node", "prune"))
+
+    assert settings(timer)["OnCalendar"] == ["*-*-* 03:00:00"]
+    assert command(SYSTEMD / "chainkit-prune.service").name == "prune"
+    assert unit["Type"] == ["oneshot"]
+    assert "Restart" not in unit and "Conflicts" not in unit
+    for key in ("User", "StateDirectory", "EnvironmentFile"):
+        assert unit[key] == node[key]
+    assert set(unit["Environment"]) <= set(node["Environment"])
 
 
 def test_accounts__of_the_units__are_those_that_sysusers_makes() -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.misbehavior.judging import Judged
 from chainkit.misbehavior.types import Misbehavior
-from chainkit.protocol.log_ranges import LogRange
+from chainkit.protocol.log_ranges import disputed_digest, envelope_digest, split
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
@@ -27,7 +27,8 @@ from chainkit_node.replicating.intake import Intake, Source, Taken
 from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapRow, GapState, read_filled_after
-from chainkit_node.storage.range_digests import find_missing, store_ranges
+from chainkit_node.storage.pruned_ids import add_pruned
+from chainkit_node.storage.range_digests import store_ranges
 from support import publishes
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
@@ -136,19 +137,35 @@ def test_take__another_one_under_an_id__the_first_stays_and_the_other_is_kept(
     assert receiver.reports[0] == (200, Misbehavior.DUPLICATE_SEQUENCE_ID, (other, LOG[2]))
 
 
-def test_take__below_the_end_of_the_log__takes_the_digests_of_the_range_away(
+def test_take__below_the_end_of_the_log__renews_the_digests_of_its_range(
     receiver: Receiver,
 ) -> None:
     log = [NODE.signed(each) for each in range(1, 66)]
     receiver.intake.take([*log[:2], *log[3:]], DIRECT)
+    with receiver.store.writing() as connection:
+        assert store_ranges(connection, NODE.node_id, most=10) == 1
+    digests = []
 
     for below_the_end in (log[2], NODE.signed(3, 3.5)):
-        with receiver.store.writing() as connection:
-            assert store_ranges(connection, NODE.node_id, most=10) == 1
         receiver.intake.take([below_the_end], DIRECT)
+        with receiver.store.reading() as connection:
+            [leaf] = connection.scalars(select(schema.range_digests.c.digests))
+        digests.append(split(leaf)[2])
 
-    with receiver.store.reading() as connection:
-        assert find_missing(connection, NODE.node_id, 65, most=10) == [LogRange(0, 0)]
+    assert digests == [envelope_digest(log[2]), disputed_digest(NODE.node_id, 3)]
+
+
+def test_take__what_was_pruned_here__is_not_stored_again(receiver: Receiver) -> None:
+    receiver.intake.take([*LOG[:2], *LOG[4:]], DIRECT)
+    reports = list(receiver.reports)
+    with receiver.store.writing() as connection:
+        add_pruned(connection, NODE.node_id, [3])
+
+    taken = receiver.intake.take([LOG[2], NODE.signed(3, 3.5), LOG[3]], DIRECT)
+
+    assert taken == Taken(0, 1, 2, 0, 0)
+    assert receiver.stored() == [*LOG[:2], *LOG[3:]]
+    assert receiver.reports == reports
 
 
 @pytest.mark.parametrize(

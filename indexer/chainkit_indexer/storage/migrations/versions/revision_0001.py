@@ -302,3 +302,19 @@ _table(
     _column("report", LargeBinary),
     _column("refused_ns", BigInteger),
 )
+_table(
+    "pruned_blocks",
+    _key("originator_id", BigInteger),
+    _key("number", BigInteger),
+    _column("count", Integer),
+    _column("due_at", BigInteger),
+    _column("ids", LargeBinary),
+)
+_table(
+    "pruned_entries",
+    _key("topic", LargeBinary),
+    _key("originator_id", BigInteger),
+    _key("sequence_id", BigInteger),
+    _column("expires_at", BigInteger),
+    _column("digest", LargeBinary),
+)

@@ -1,0 +1,208 @@
+"""Which envelopes may be deleted, and their deletion (XIP-69, ADR 64).
+
+An envelope is deleted once all of this is so:
+
+- it expired by its originator's word at least GRACE_SECONDS ago, so more than a day after its time;
+- it is a message, a welcome or a key package, of a node that the registry lists: payloads of the
+  chain, and those that break a rule, are never deleted, whatever expiry they have;
+- payer reports that were attested cover it;
+- it is not the newest key package of its topic: an installation that was away is invited by it;
+- it is not its originator's last one: the next id follows from it;
+- it is in no dispute, and the digests of its leaf are stored (``range_digests.py``).
+
+Digests, and the entries of this node's topic heads, outlive it. No other process has to know: an
+indexer beside changes none of these rows, and what it computes meanwhile is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    tuple_,
+)
+
+from chainkit.types import TopicKind
+from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
+from chainkit_indexer.storage.schema import envelopes
+from chainkit_indexer.types import ENVELOPE_COLUMNS
+from chainkit_node.storage import schema
+from chainkit_node.storage.payer_reports import attested_through
+from chainkit_node.storage.pruned_entries import insert_pruned_entries
+from chainkit_node.storage.pruned_ids import add_pruned
+from chainkit_node.storage.range_digests import stored_leaves
+
+GRACE_SECONDS: Final = 24 * 60 * 60
+"""Between an envelope's expiry and its deletion: by other nodes' clocks it expired, too."""
+
+_KINDS: Final = (TopicKind.GROUP_MESSAGE, TopicKind.WELCOME, TopicKind.KEY_PACKAGE)
+_held: Final = envelopes.c
+_newer: Final = envelopes.alias("newer")
+_kind: Final = func.substr(_held.topic, 1, 1, type_=LargeBinary())
+_HAS_KIND: Final = or_(*(_kind == each.topic(b"") for each in _KINDS))
+_IS_NEWEST_PACKAGE: Final = and_(
+    _kind == TopicKind.KEY_PACKAGE.topic(b""),
+    not_(
+        exists().where(
+            _newer.c.topic == _held.topic,
+            tuple_(_newer.c.originator_ns, _newer.c.originator_id)
+            > tuple_(_held.originator_ns, _held.originator_id),
+        )
+    ),
+)
+_IS_DISPUTED: Final = exists().where(
+    schema.disputed_envelopes.c.originator_id == _held.originator_id,
+    schema.disputed_envelopes.c.sequence_id == _held.sequence_id,
+)
+
+
+class Kept(StrEnum):
+    """Why an envelope that has expired is not deleted."""
+
+    PERMANENT = "permanent"
+    """No node expires such a payload, whatever its originator wrote."""
+    NEWEST_KEY_PACKAGE = "newest_key_package"
+    DISPUTED = "disputed"
+    NOT_ATTESTED = "not_attested"
+    LAST = "last"
+    """The originator's next id follows from it."""
+
+
+class Prunable(NamedTuple):
+    """An envelope that may be deleted."""
+
+    sequence_id: int
+    topic: bytes
+    expires_at: int
+    """Seconds since 1970."""
+    bytes: int
+    """Length of the OriginatorEnvelope."""
+
+    @property
+    def kind(self) -> TopicKind:
+        """The kind of its payload."""
+        return TopicKind(self.topic[0])
+
+
+@dataclass(frozen=True, slots=True)
+class Pruning:
+    """Finds and deletes envelopes of one originator, by one look at the clock."""
+
+    originator_id: int
+    is_own: bool
+    """This node originated the log, and signs heads of its topics."""
+    now: int
+    """Seconds since 1970."""
+
+    @property
+    def cutoff(self) -> int:
+        """The latest expiry of what is deleted, in seconds since 1970."""
+        return self.now - GRACE_SECONDS
+
+    def find(self, connection: Connection, ids: range, most: int) -> list[Prunable]:
+        """Return the first envelopes within a range of ids that may be deleted."""
+        return self._read(connection, _held.sequence_id.between(ids[0], ids[-1]), most)
+
+    def delete(self, connection: Connection, found: Sequence[Prunable]) -> list[Prunable]:
+        """Delete envelopes, and return those that were; the others may not be deleted any more.
+
+        One transaction, which reads all that allows it. ``found`` are a few hundred.
+        """
+        asked = _held.sequence_id.in_([each.sequence_id for each in found])
+        rows = self._read(connection, asked, len(found))
+        ids = [each.sequence_id for each in rows]
+        if ids:
+            is_one = _held.originator_id == self.originator_id, _held.sequence_id.in_(ids)
+            if self.is_own:
+                columns = (envelopes.c[name] for name in ENVELOPE_COLUMNS)
+                held = connection.execute(select(*columns).where(*is_one))
+                insert_pruned_entries(connection, map(StoredEnvelope._make, held))
+            connection.execute(delete(envelopes).where(*is_one))
+            add_pruned(connection, self.originator_id, ids)
+        return rows
+
+    def count_kept(self, connection: Connection) -> dict[Kept, int]:
+        """Count the envelopes that expired before ``cutoff`` and stay, by the reason.
+
+        It reads the whole log. Those that wait for their digests alone are left out.
+        """
+        covered, through = (
+            attested_through(connection, self.originator_id),
+            self.through(connection),
+        )
+        of_kind = case(
+            (_IS_NEWEST_PACKAGE, Kept.NEWEST_KEY_PACKAGE.value),
+            (_IS_DISPUTED, Kept.DISPUTED.value),
+            (_held.sequence_id > covered, Kept.NOT_ATTESTED.value),
+            (_held.sequence_id > through, Kept.LAST.value),
+        )
+        # An empty topic has no kind, and a comparison with none is neither true nor false.
+        reason = case((_HAS_KIND, of_kind), else_=Kept.PERMANENT.value)
+        query = select(reason, func.count()).where(
+            _held.originator_id == self.originator_id,
+            _held.expires_at <= self.cutoff,
+            reason.is_not(None),
+        )
+        found = connection.execute(query.group_by(reason).order_by(reason))
+        return {Kept(name): count for name, count in found}
+
+    def next_held(self, connection: Connection, first: int, through: int) -> int | None:
+        """Return the lowest id from ``first`` on that is held; None behind ``through``."""
+        query = select(func.min(_held.sequence_id)).where(
+            _held.originator_id == self.originator_id, _held.sequence_id.between(first, through)
+        )
+        found: int | None = connection.scalar(query)
+        return found
+
+    def next_expiry(self, connection: Connection, ids: range) -> int | None:
+        """Return the lowest expiry above ``cutoff`` within a range of ids; None without any."""
+        query = select(func.min(_held.expires_at)).where(
+            _held.originator_id == self.originator_id,
+            _held.sequence_id.between(ids[0], ids[-1]),
+            _held.expires_at > self.cutoff,
+        )
+        found: int | None = connection.scalar(query)
+        return found
+
+    def through(self, connection: Connection) -> int:
+        """Return the last id that may be deleted, 0 for none."""
+        last = read_last(connection, self.originator_id)
+        if last is None:
+            return 0
+        return min(attested_through(connection, self.originator_id), last[0] - 1)
+
+    def _read(
+        self, connection: Connection, asked: ColumnElement[bool], most: int
+    ) -> list[Prunable]:
+        columns = _held.sequence_id, _held.topic, _held.expires_at, func.length(_held.envelope)
+        query = (
+            select(*columns)
+            .where(
+                _held.originator_id == self.originator_id,
+                asked,
+                _held.sequence_id <= self.through(connection),
+                _held.expires_at <= self.cutoff,
+                _HAS_KIND,
+                not_(_IS_NEWEST_PACKAGE),
+                not_(_IS_DISPUTED),
+            )
+            .order_by(_held.sequence_id)
+            .limit(most)
+        )
+        rows = [Prunable(*row) for row in connection.execute(query)]
+        ready = stored_leaves(connection, self.originator_id, (row.sequence_id for row in rows))
+        return [row for row in rows if row.sequence_id in ready]

@@ -1,0 +1,107 @@
+"""``chainkit node prune`` on each kind of database, beside the process that has its lock."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from support.command_line import Outcome, run
+from support.network.expired_logs import attest, held_ids, hold_expired, pruned_ids
+from support.network.held_logs import PEER, take
+from support.network.real_nodes import until
+from support.reporting import ACCUSED, Host
+
+COUNT, COVERED = 200, 150
+EXPIRED = {each for each in range(1, COUNT + 1) if each % 7}
+"""Ids up to 192 are in complete leaves."""
+
+
+@pytest.fixture
+def host(database_url: str) -> Iterator[Host]:
+    with closing(hold_expired(database_url, COUNT, COVERED)) as host:
+        yield host
+
+
+def pruned(database_url: str, *words: object) -> Outcome:
+    return run("node", "prune", "--database", database_url, "--json", *words)
+
+
+def faults(database_url: str) -> object:
+    verified = run("node", "verify", "--database", database_url, "--json").content
+    return verified["faults"]
+
+
+@pytest.mark.conforms("T5", "T7", "T8", "T9")
+def test_prune__beside_the_process_that_writes__deletes_what_is_covered(
+    host: Host, database_url: str
+) -> None:
+    gone = {each for each in EXPIRED if each <= COVERED}
+
+    counted = pruned(database_url, "--dry-run").content
+    assert held_ids(host) == set(range(1, COUNT + 1))
+    done = pruned(database_url, "--batch", 50).content
+
+    assert held_ids(host) == set(range(1, COUNT + 1)) - gone
+    assert pruned_ids(host) == gone
+    [counts] = done["originators"]
+    assert counts["originator_id"] == ACCUSED and counts["covered_through"] == COVERED
+    assert counts["kinds"]["group_message"]["envelopes"] == done["envelopes"] == len(gone)
+    assert (done["given_back_bytes"] is None) == database_url.startswith("postgresql")
+    kept = counted["originators"][0].pop("kept")
+    assert kept == {"not_attested": len([each for each in EXPIRED if each > COVERED])}
+    assert counts.pop("kept") is None
+    assert counted == done | {"dry_run": True, "given_back_bytes": None}
+    assert faults(database_url) == []
+
+    # The process that writes goes on: what was pruned does not come back, and ids follow.
+    take(host, [PEER.signed(each, each) for each in (1, COUNT + 1)])
+    assert held_ids(host) == set(range(1, COUNT + 2)) - gone
+    attest(host, COVERED + 1, COUNT)
+    assert pruned(database_url).content["envelopes"] == len([n for n in EXPIRED if 150 < n <= 192])
+    assert faults(database_url) == []
+
+
+def test_prune__in_words__says_what_went_and_why_nothing_more(
+    host: Host, database_url: str
+) -> None:
+    first, again = (run("node", "prune", "--database", database_url) for _ in range(2))
+
+    assert first.code == again.code == 0
+    assert f"attested up to id {COVERED}" in first.out
+    assert f"originator {ACCUSED}: nothing; attested up to id {COVERED}" in again.out
+    assert "deleted 0 envelopes, 0 bytes" in again.out
+
+
+def test_prune__killed_at_any_moment__has_deleted_whole_batches_of_what_was_covered(
+    tmp_path: Path,
+) -> None:
+    url = f"sqlite:///{tmp_path / 'node.db'}"
+    with closing(hold_expired(url, 200, 190)) as host:
+        gone = {each for each in range(1, 191) if each % 7}
+        fork = multiprocessing.get_context("fork")
+        for part in (20, 60):
+            command = fork.Process(target=pruned, args=(url, "--batch", 1))
+            command.start()
+            until(lambda part=part: len(held_ids(host)) <= 200 - part)
+            command.kill()
+            command.join()
+
+            assert pruned_ids(host) <= gone
+            assert held_ids(host) == set(range(1, 201)) - pruned_ids(host)
+        assert faults(url) == []
+
+        assert pruned(url).code == 0
+        assert pruned_ids(host) == gone
+        assert faults(url) == []
+
+
+def test_prune__no_database__is_refused_and_none_is_made(tmp_path: Path) -> None:
+    file = tmp_path / "none.db"
+
+    refused = pruned(str(file))
+
+    assert (refused.code, file.exists()) == (2, False)

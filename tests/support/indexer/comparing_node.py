@@ -22,6 +22,8 @@ from chainkit_node.serving.comparing import LogComparer
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reading import Reader
 from chainkit_node.settings import ServingLimits
+from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
+from chainkit_node.storage.pruning import GRACE_SECONDS, Pruning
 from chainkit_node.storage.range_digests import forget_ranges
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
@@ -86,6 +88,17 @@ class ComparingNode:
         with self.store.writing() as connection:
             connection.execute(delete(table).where(table.c.sequence_id.in_(gone)))
             forget_ranges(connection, ORIGINATOR, gone)
+
+    def prune(self) -> list[int]:
+        """Prune all that has expired, as if attested reports covered every id."""
+        ids = range(1, 2**62)
+        pruning = Pruning(ORIGINATOR, False, LONG_AGO + GRACE_SECONDS)
+        with self.store.writing() as connection:
+            insert_report(
+                connection, StoredPayerReport(ORIGINATOR, 1, ids[-1], b"", b"", b"", 1, 1)
+            )
+            found = pruning.delete(connection, pruning.find(connection, ids, 900))
+        return [each.sequence_id for each in found]
 
     def _counted(self, request: bytes, answer: bytes) -> bytes:
         self.asked.append(request)

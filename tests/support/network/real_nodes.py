@@ -167,6 +167,12 @@ class RealNode:
             raise TimeoutError("the node's event loop had no turn")
         return set(live["substitutes"])
 
+    def comparisons(self) -> dict[int, str | None]:
+        """Return the error of its last comparison with each node it compared logs with."""
+        peers = json.loads(self._monitored("/status.json"))["peers"]
+        found = {each["node_id"]: (each["live"] or {}).get("comparison") for each in peers}
+        return {node_id: each["error"] for node_id, each in found.items() if each is not None}
+
     def attention(self) -> set[str]:
         """Return its reasons for a person to look at it, by its status."""
         return {each["reason"] for each in json.loads(self._monitored("/status.json"))["attention"]}

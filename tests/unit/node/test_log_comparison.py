@@ -88,7 +88,6 @@ def test_compare_and_fetch__two_nodes__find_and_repair_what_differs(
     assert missing == [signed(each) for each in missing_ids]
     here.store_raw(dict(zip(missing_ids, missing, strict=True)))
     assert compared(here, there.compare_ranges).only_there == ()
-    assert compared(there, here.compare_ranges).only_here == ()
 
 
 def test_compare__nothing_here_or_nothing_there__has_nothing_to_compare(
@@ -109,6 +108,47 @@ def test_compare__expired_there__is_told_apart(here: ComparingNode, there: Compa
 
     assert (found.only_there, found.expired_there) == ((range(3, 4),), (range(4, 5),))
     assert fetched(there.query_envelopes, [range(3, 5)]) == [signed(3)]
+
+
+@pytest.mark.conforms("T8")
+def test_compare__one_node_has_pruned__finds_no_difference_and_asks_for_the_root_alone(
+    here: ComparingNode, there: ComparingNode
+) -> None:
+    expired = [each for each in range(1, HIGHEST + 1) if each % 5 == 0]
+    for node in (here, there):
+        node.hold(each for each in range(1, HIGHEST + 1) if each % 5)
+        node.hold(expired, expires_at=LONG_AGO)
+        RangeKeeper(node.store).succeeded(IDLE, 0.0)
+    pruned = there.prune()
+    assert pruned == [each for each in expired if each <= HIGHEST // 64 * 64]
+
+    same = Differences(HIGHEST, HIGHEST, highest_there=HIGHEST)
+    assert compared(here, there.compare_ranges) == same
+    assert len(there.asked) == 1
+    assert compared(there, here.compare_ranges) == same
+
+    # A repair in a leaf with pruned envelopes keeps their digests.
+    for node in (here, there):
+        node.lose([7])
+        node.hold([7])
+    assert compared(here, there.compare_ranges) == same
+    there.lose([7])
+    assert compared(here, there.compare_ranges).only_here == (range(7, 8),)
+
+
+def test_compare__node_that_never_had_what_was_pruned__is_told_that_it_expired(
+    here: ComparingNode, there: ComparingNode
+) -> None:
+    there.hold(each for each in range(1, 200) if each % 5)
+    there.hold(range(5, 200, 5), expires_at=LONG_AGO)
+    RangeKeeper(there.store).succeeded(IDLE, 0.0)
+    pruned = there.prune()
+    here.hold(each for each in range(1, 200) if each not in pruned)
+
+    found = compared(here, there.compare_ranges)
+
+    assert [each[0] for each in found.expired_there] == pruned
+    assert found.only_there == found.only_here == found.differing == ()
 
 
 def test_compare__more_ranges_than_one_request_has__asks_in_portions(

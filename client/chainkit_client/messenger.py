@@ -32,6 +32,8 @@ from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group, read_imported_groups
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message, unheard
+from chainkit_client.history.checking import check_groups
+from chainkit_client.history.coverage import Coverage
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
@@ -300,6 +302,14 @@ class Messenger:
         if failure is not None:
             raise failure
         return rounds
+
+    async def check_history(self) -> list[Coverage]:
+        """Compare imported messages with nodes and chain; `messages` shows what came out.
+
+        Raises the network's errors.
+        """
+        await self._session.refresh()
+        return await check_groups(self._session, self._store)
 
     async def sync_group(self, group_id: bytes) -> Round:
         """Read one group's new envelopes, and do the group's waiting work."""

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from chainkit_client.groups.plaintext import message_id
+from chainkit_client.history.packing import new_key, pack, unpack
+from chainkit_client.storage.own import read_installation
+from chainkit_client.storage.store import Store
 from localnet.commands import Settings
 from localnet.network import Network
+from support.client.history_devices import signed_lines
 from support.network.typing_people import TypingPerson as Person
 from support.network.typing_people import people_at
+
+from .conftest import PASSWORD
 
 
 @pytest.fixture
@@ -72,3 +81,57 @@ def test_history__device_joins_after_the_messages__reads_them_from_the_persons_o
     # All but the mark is as the other device has it; senders are compared with their inboxes.
     assert read == [{name: each[name] for name in read[0]} for each in own]
     assert f"(from device {laptop[:20]}, not checked)" in phone.say("read", group)
+
+    # What nodes still have proves each message; the group's first commit was never published.
+    [covered] = phone.do("history", "check")
+    doubts = {name: covered[name] for name in ("invented", "disputed", "omitted", "unchecked")}
+    assert set(doubts.values()) == {0}
+    assert covered["proven"] + covered["unpublished"] == saved["messages"]
+    assert covered["proven"] >= len(read)
+    assert f"(from device {laptop[:20]}, the network has its envelope)" in phone.say("read", group)
+
+    # The laptop lies: it claims words that no node has, and other words for an envelope.
+    lying, lying_key = tmp_path / "lying.age", tmp_path / "lying.key"
+    write_lies(ben, file, key, lying, lying_key)
+    assert phone.do("history", "load", lying, "--key", lying_key)["new"] == 2
+    [covered] = json.loads(phone.say("history", "check", "--json", expected=1))
+    assert (covered["invented"], covered["disputed"], covered["omitted"]) == (1, 2, 0)
+    standings = {each["text"]: each["standing"] for each in transcript(phone, group)}
+    assert standings == {
+        "before there was a phone": "proven",
+        "and my answer": "disputed",
+        "never said": "invented",
+        "another answer": "disputed",
+    }
+
+
+def write_lies(person: Person, file: Path, key: Path, lying: Path, lying_key: Path) -> None:
+    """Write a file that a device signs, with two messages that nobody sent."""
+    with file.open("rb") as opened:
+        lines: list[bytes] = []
+        unpack(opened, key.read_text().strip(), lines.append)
+    header, *rest, _ = map(json.loads, lines)
+    answer = next(each for each in rest if each.get("originator_ns") == newest(rest))
+    lies = [
+        told(answer, b"another answer"),
+        told(answer | {"sequence_id": 10**6, "originator_ns": time.time_ns()}, b"never said"),
+    ]
+    header["messages"] += 2
+    told_lines = [json.dumps(each).encode() for each in (header, *rest, *lies)]
+    store = Store.open(person.home / "client.db", PASSWORD)
+    with store.reading() as connection:
+        secret = read_installation(connection, store.seal).secret
+    store.close()
+    lying_key.write_text(new_key())
+    with lying.open("wb") as written:
+        pack(signed_lines(secret, told_lines), written, lying_key.read_text())
+
+
+def newest(lines: list[dict[str, Any]]) -> int:
+    return max(each.get("originator_ns") or 0 for each in lines)
+
+
+def told(line: dict[str, Any], words: bytes) -> dict[str, Any]:
+    """A message of other words, under the id that they have."""
+    identity = message_id(words, bytes.fromhex(line["group"][2:]), line["sent_at_ns"])
+    return line | {"content": base64.b64encode(words).decode(), "id": f"0x{identity.hex()}"}

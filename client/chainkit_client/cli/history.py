@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,19 +14,31 @@ from chainkit.documents.files import open_regular, read_regular, write_new
 from chainkit.terminal.command import CompleteGroup
 from chainkit.terminal.facts import echo_fact
 from chainkit.terminal.options import echo_json, json_option
+from chainkit.terminal.tables import columns
 from chainkit.terminal.waiting import told_while_waiting
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.cli.home import Home, home_options
+from chainkit_client.cli.names import short
 from chainkit_client.cli.opened import open_store, run
 from chainkit_client.cli.pages import time_of
+from chainkit_client.history.coverage import Coverage
 from chainkit_client.history.loading import Loaded, load
 from chainkit_client.history.packing import new_key
 from chainkit_client.history.saving import Saved, save
 from chainkit_client.home import Client
+from chainkit_client.storage.imported_schema import Standing
 from chainkit_client.storage.store import Store
 
 _DAY_NS: Final = 86_400 * NANOSECONDS_PER_SECOND
 _MOST_KEY: Final = 4096
+_COUNTED: Final = {
+    "proven": Standing.PROVEN,
+    "expired": Standing.EXPIRED,
+    "invented": Standing.INVENTED,
+    "disputed": Standing.DISPUTED,
+    "unpublished": Standing.PLACELESS,
+    "unchecked": None,
+}
 
 
 @click.group("history", cls=CompleteGroup)
@@ -36,6 +49,7 @@ def history() -> None:
     Example:
       chainkit client history save past.age --key past.key --home laptop
       chainkit client history load past.age --key past.key --home phone
+      chainkit client history check --home phone
     """
 
 
@@ -138,6 +152,52 @@ def load_command(file_path: Path, key_path: Path, home: Home, as_json: bool) -> 
         return 0
 
     return run(home, do)
+
+
+@history.command("check")
+@home_options
+@json_option
+def check_command(home: Home, as_json: bool) -> int:
+    """Compare what other devices sent with what nodes and chain still have.
+
+    A message is proven where the network has the envelope that its device names. Messages are
+    omitted where nodes have some that no device shows. It exits with 1 where messages are
+    omitted, invented or disputed.
+
+    \b
+    Example:
+      chainkit client history check --home phone
+    """
+
+    async def do(client: Client) -> int:
+        with told_while_waiting(lambda: "asking nodes …"):
+            found = await client.messenger.check_history()
+        if as_json:
+            echo_json([_coverage_as_json(each) for each in found])
+        else:
+            click.echo("\n".join(_coverage_lines(found)))
+        return 1 if any(each.is_doubtful for each in found) else 0
+
+    return run(home, do)
+
+
+def _coverage_as_json(coverage: Coverage) -> dict[str, Any]:
+    counts = {name: coverage.count(standing) for name, standing in _COUNTED.items()}
+    return {"group": coverage.group_id.hex(), **counts, "omitted": coverage.omitted}
+
+
+def _coverage_lines(found: Sequence[Coverage]) -> list[str]:
+    if not found:
+        return ["no messages of other devices"]
+    rows = [
+        (
+            short(each.group_id),
+            *(str(each.count(standing)) for standing in _COUNTED.values()),
+            str(each.omitted),
+        )
+        for each in found
+    ]
+    return columns(("group", *_COUNTED, "omitted"), rows)
 
 
 def _read_key(path: Path) -> str:

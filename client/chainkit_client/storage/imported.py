@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from chainkit.documents.fields import parse_json
 from chainkit.types import Place
@@ -119,6 +119,17 @@ def dispute(connection: Connection, tags: Sequence[bytes]) -> None:
     is_it = imported_messages.c.id.in_(tags)
     standing = Standing.DISPUTED.value
     connection.execute(update(imported_messages).where(is_it).values(standing=standing))
+
+
+def write_standings(connection: Connection, standings: Mapping[bytes, Standing | None]) -> None:
+    """Store how rows compare, by their tags."""
+    rows = [
+        {"tag": tag, "new": None if each is None else each.value} for tag, each in standings.items()
+    ]
+    if rows:
+        is_it = imported_messages.c.id == bindparam("tag")
+        statement = update(imported_messages).where(is_it).values(standing=bindparam("new"))
+        connection.execute(statement, rows)
 
 
 def sealed_fields(seal: Seal, tag: bytes, fields: Mapping[str, Any]) -> bytes | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Collection
 from pathlib import Path
@@ -16,6 +17,7 @@ from chainkit_client.groups.plaintext import message_id
 from chainkit_client.groups.transcript import Message, insert_message, read_messages
 from chainkit_client.history.loading import Loaded, load
 from chainkit_client.history.packing import new_key, unpack
+from chainkit_client.history.rows import SIGNED_WITH, EndLine
 from chainkit_client.history.saving import save
 from chainkit_client.mls.engine import Installation
 from chainkit_client.storage import schema
@@ -143,6 +145,12 @@ class HistoryDevice:
     def words(self) -> list[bytes]:
         """What the transcript says."""
         return [each.content for each in self.messages()]
+
+
+def signed_lines(secret: bytes, lines: list[bytes]) -> list[bytes]:
+    """Lines, and the signature of an installation over them."""
+    digest = hashlib.sha256(b"".join(each + b"\n" for each in lines)).digest()
+    return [*lines, EndLine(InstallationSigner(secret).signature(digest, SIGNED_WITH)).line()]
 
 
 def lines_of(data: bytes, key: str) -> list[bytes]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 from collections.abc import Callable, Iterator
@@ -14,11 +13,9 @@ import pytest
 from sqlalchemy import select
 
 from chainkit.errors import InvalidSignature, MalformedData
-from chainkit.identity.writing import InstallationSigner
 from chainkit.signatures import keccak256
 from chainkit_client.groups.overview import read_groups, read_imported_groups
 from chainkit_client.history.packing import pack
-from chainkit_client.history.rows import SIGNED_WITH, EndLine
 from chainkit_client.storage.imported_schema import Standing, imported_files, imported_messages
 from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.schema import DeliveryStatus, MessageKind
@@ -30,6 +27,7 @@ from support.client.history_devices import (
     NODE,
     HistoryDevice,
     lines_of,
+    signed_lines,
     text,
 )
 
@@ -192,8 +190,7 @@ def signed(device: HistoryDevice, lines: list[bytes]) -> list[bytes]:
     """Lines, and the signature of a device over them."""
     with device.store.reading() as connection:
         secret = read_installation(connection, device.store.seal).secret
-    digest = hashlib.sha256(b"".join(each + b"\n" for each in lines)).digest()
-    return [*lines, EndLine(InstallationSigner(secret).signature(digest, SIGNED_WITH)).line()]
+    return signed_lines(secret, lines)
 
 
 @pytest.mark.conforms("H12")

@@ -18,7 +18,7 @@ from benchmarks.harness import measuring
 from benchmarks.network.rows import lose, signed_rows, store_all_ranges, store_rows
 from benchmarks.target import at_most, below
 from chainkit.protocol.originated_envelope import parse_originated
-from chainkit.service.grpc_server import Unary
+from chainkit.service.grpc_methods import Unary
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store

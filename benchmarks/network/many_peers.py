@@ -13,7 +13,8 @@ from benchmarks.network.in_front import SERVICES
 from benchmarks.network.nodes import BenchmarkNode, Registry
 from chainkit.errors import MalformedAnswer
 from chainkit.protocol.proto import node_api_pb2
-from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.grpc_methods import Methods
+from chainkit.service.grpc_server import GrpcServer
 from chainkit.signatures import SigningKey
 
 _HEARTBEAT_SECONDS: Final = 15.0

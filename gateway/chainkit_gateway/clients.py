@@ -19,7 +19,7 @@ from chainkit.documents.files import read_regular
 from chainkit.errors import ConfigurationError
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.service.allowance import Buckets
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import InvalidRequest, Overloaded, Unauthenticated
 
 _MOST_FILE_BYTES: Final = 1 << 20

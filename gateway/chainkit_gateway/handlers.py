@@ -18,7 +18,7 @@ from chainkit.protocol.proto.payer_api_pb2 import (
 )
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.publish_rules.refusal import PublishRefused
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import InvalidRequest
 from chainkit_gateway.clients import Clients
 from chainkit_gateway.retention import RetentionPolicy

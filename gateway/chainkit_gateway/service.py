@@ -12,7 +12,8 @@ from typing import Any, Final
 from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.pool import Nodes
 from chainkit.protocol.methods import PAYER_API
-from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.grpc_methods import Methods
+from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.text.counting import counted

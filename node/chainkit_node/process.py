@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import grpc
 
-from chainkit.service.grpc_server import Unary
+from chainkit.service.grpc_methods import Unary
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.store import Store
 from chainkit_node.closing_steps import ClosingSteps

@@ -13,7 +13,8 @@ import pytest
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.channel import connect, wait_until_connected
 from chainkit.nodes.outcomes import NodeUnreached
-from chainkit.service.grpc_server import Bounds, GrpcServer, Methods
+from chainkit.service.grpc_methods import Bounds, Methods
+from chainkit.service.grpc_server import GrpcServer
 
 
 @pytest.fixture

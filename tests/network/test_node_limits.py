@@ -13,7 +13,8 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2
 
-from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.grpc_methods import Methods
+from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.node_token import TokenFault
 from chainkit.service.refusals import InvalidRequest
 from chainkit_node.peers.directory import Listing

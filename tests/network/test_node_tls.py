@@ -16,7 +16,8 @@ import pytest
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.connection import NodeConnection, NodeEntry
 from chainkit.nodes.outcomes import NodeUnreached
-from chainkit.service.grpc_server import GrpcServer, Methods
+from chainkit.service.grpc_methods import Methods
+from chainkit.service.grpc_server import GrpcServer
 from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.settings import CertificateFiles
 from support.network.certificates import make_pair

@@ -19,7 +19,7 @@ from chainkit.protocol.log_ranges import MOST_ASKED, LogRange, RangeContent
 from chainkit.protocol.originated_envelope import OriginatedEnvelope, parse_originated
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_server import Unary
+from chainkit.service.grpc_methods import Unary
 from chainkit_node.types import HeldRanges
 
 MOST_FETCHED: Final = 1000

@@ -25,7 +25,7 @@ from chainkit.errors import ChainkitError, MalformedAnswer
 from chainkit.misbehavior.judging import may_have_expired
 from chainkit.protocol.log_comparison import Differences
 from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES
-from chainkit.service.grpc_server import Unary
+from chainkit.service.grpc_methods import Unary
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import LIMIT_CODES
 from chainkit.types import Node

@@ -12,7 +12,7 @@ from chainkit.protocol.methods import (
     REPLICATION_API,
     TOPIC_API,
 )
-from chainkit.service.grpc_server import Methods, Unary
+from chainkit.service.grpc_methods import Methods, Unary
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.live.hub import Hub
 from chainkit_node.serving.comparing import LogComparer

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chainkit.service.allowance import address_of
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.node_token import (
     NODE_TOKEN_KEY,
     TOKEN_KEY,
@@ -32,7 +32,7 @@ _KEYS: Final = frozenset({NODE_TOKEN_KEY, TOKEN_KEY})
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
+class Admitted:
     """The other end of one request."""
 
     limiter: CallerLimiter
@@ -66,31 +66,31 @@ class Callers:
         self._strangers = strangers
         self._tokens: OrderedDict[str, SignedToken] = OrderedDict()
 
-    def admit(self, context: Any) -> Caller:
+    def admit(self, caller: Caller) -> Admitted:
         """Return who calls, and count the request.
 
         Raises RefusedToken, Overloaded, and NotReady while the registry's nodes are not known.
         """
-        tokens = _tokens(context.invocation_metadata() or ())
+        tokens = _tokens(caller.metadata)
         if not tokens:
-            return self._admitted(Caller(self._strangers, address_of(context.peer())))
+            return self._admitted(Admitted(self._strangers, caller.address))
         try:
-            node = self._node(tokens, address_of(context.peer()))
+            node = self._node(tokens, caller.address)
         except (RefusedToken, NotReady) as error:
             # Only requests with a bad token count here: a node shares its address with strangers.
             if isinstance(error, RefusedToken):
-                self._strangers.refused_token(address_of(context.peer()))
-            self._strangers.admit(address_of(context.peer()))
+                self._strangers.refused_token(caller.address)
+            self._strangers.admit(caller.address)
             if isinstance(error, RefusedToken):
                 self._peers.refused(error.fault)
             raise
         return self._admitted(node)
 
-    def _admitted(self, caller: Caller) -> Caller:
+    def _admitted(self, caller: Admitted) -> Admitted:
         caller.limiter.admit(caller.name)
         return caller
 
-    def _node(self, tokens: set[str], address: str) -> Caller:
+    def _node(self, tokens: set[str], address: str) -> Admitted:
         if len(tokens) > 1:
             raise RefusedToken("token", "one", len(tokens))
         [text] = tokens
@@ -107,7 +107,7 @@ class Callers:
         self._remember(text, token)
         if token.subject == listing.own_id:
             self._peers.own(text, token.issued_at)
-        return Caller(
+        return Admitted(
             self._nodes,
             str(token.subject),
             lambda: token.check_registered(self._peers.listing().nodes),

@@ -10,126 +10,94 @@ limits of their own, each for itself: ``callers`` distinguishes nodes from stran
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from inspect import isawaitable
 from typing import Any, Final, NoReturn
 
-import grpc
-
 from chainkit.protocol.methods import PUBLISH_PAYER_ENVELOPES
-from chainkit.service.grpc_server import Bounds, abort
-from chainkit.service.refusals import Refusal
+from chainkit.service.grpc_methods import (
+    Bounds,
+    Caller,
+    CallerStreaming,
+    CallerUnary,
+    Requests,
+    refusal_of,
+)
 from chainkit_node.asked_by import ASKED_BY
-from chainkit_node.serving.callers import Caller, Callers, Peers
+from chainkit_node.serving.callers import Admitted, Callers, Peers
 from chainkit_node.serving.limiter import CallerLimiter
 from chainkit_node.settings import NodeLimits, StrangerLimits
 
 _CALLS_BESIDE_STREAMS: Final = 100
 _PUBLISH: Final = PUBLISH_PAYER_ENVELOPES.rpartition("/")[2]
 
-_CODES: Final = {code.value[0]: code.name for code in grpc.StatusCode}
-
-_Context = grpc.aio.ServicerContext[Any, Any]
 Refused = Callable[[str, str], None]
 """Takes the method's name and the name of gRPC's code."""
 
 
-class Gate(grpc.aio.ServerInterceptor):
+class NodeGate:
     """Bounds each caller; used on the event loop's thread."""
 
     def __init__(self, callers: Callers, refused: Refused) -> None:
         """Take the callers, and a callback for each refusal, also for those of the methods."""
         self._callers = callers
         self._refused = refused
-        self._guarded: dict[str, grpc.RpcMethodHandler[Any, Any] | None] = {}
 
-    async def intercept_service(
-        self,
-        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
-        handler_call_details: grpc.HandlerCallDetails,
-    ) -> Any:
-        """Return the method's handler behind the gate, or None for a method that is not there."""
-        method = handler_call_details.method
-        if method in self._guarded:
-            return self._guarded[method]
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            # The name is not kept: a stranger chooses it.
-            return None
-        self._guarded[method] = guarded = self._guard(method.rpartition("/")[2], handler)
-        return guarded
+    def unary(self, method: str, inner: CallerUnary) -> CallerUnary:
+        """Return the method behind the gate."""
 
-    def _guard(self, method: str, handler: Any) -> Any:
-        writers = handler.request_deserializer, handler.response_serializer
-        if handler.stream_stream is not None:
-            guarded = self._streaming(method, handler.stream_stream)
-            return grpc.stream_stream_rpc_method_handler(guarded, *writers)
-        if handler.unary_stream is not None:
-            guarded = self._streaming(method, handler.unary_stream)
-            return grpc.unary_stream_rpc_method_handler(guarded, *writers)
-        return grpc.unary_unary_rpc_method_handler(
-            self._unary(method, handler.unary_unary), *writers
-        )
-
-    def _unary(self, method: str, inner: Any) -> Any:
-        async def answer(request: Any, context: _Context) -> Any:
+        async def answer(request: bytes, caller: Caller) -> bytes:
             try:
-                caller = self._admitted(context, _size(request))
+                admitted = self._admitted(caller, len(request))
                 storing: AbstractContextManager[None] = nullcontext()
                 if method == _PUBLISH:
-                    storing = caller.limiter.publish(caller.name, _size(request))
-                with caller.limiter.call(), storing:
-                    await caller.limiter.pace_call(caller.name)
-                    answer = await inner(request, context)
-                caller.limiter.sent(caller.name, _size(answer))
+                    storing = admitted.limiter.publish(admitted.name, len(request))
+                with admitted.limiter.call(), storing:
+                    await admitted.limiter.pace_call(admitted.name)
+                    answer = await inner(request, caller)
+                admitted.limiter.sent(admitted.name, len(answer))
                 return answer
-            except (Refusal, grpc.aio.AbortError) as error:
-                await self._refuse(method, context, error)
+            except Exception as error:
+                self._refuse(method, error)
 
         return answer
 
-    def _streaming(self, method: str, inner: Any) -> Any:
-        async def answer(request: Any, context: _Context) -> AsyncIterator[Any]:
+    def streaming(self, method: str, inner: CallerStreaming) -> CallerStreaming:
+        """Return the method behind the gate."""
+
+        async def answer(requests: Requests, caller: Caller) -> AsyncIterator[bytes]:
             try:
-                is_stream = hasattr(request, "__aiter__")
-                length = 0 if is_stream else _size(request)
-                caller = self._admitted(context, length)
-                if is_stream:
-                    request = _admitted(caller, request)
-                with caller.limiter.stream(caller.name, length):
-                    frames = inner(request, context)
-                    if isawaitable(frames):
-                        # A method of the old style, which writes its frames itself.
-                        await frames
-                        return
-                    async with aclosing(frames):
+                size = len(requests) if isinstance(requests, bytes) else 0
+                admitted = self._admitted(caller, size)
+                if not isinstance(requests, bytes):
+                    requests = _admitted(admitted, requests)
+                with admitted.limiter.stream(admitted.name, size):
+                    answers: Any = inner(requests, caller)
+                    async with aclosing(answers) as frames:
                         async for frame in frames:
-                            await caller.limiter.pace_frame(caller.name)
+                            await admitted.limiter.pace_frame(admitted.name)
                             # A stream may stay open for longer than its node stays enabled.
-                            caller.check()
-                            caller.limiter.sent(caller.name, _size(frame))
+                            admitted.check()
+                            admitted.limiter.sent(admitted.name, len(frame))
                             yield frame
-            except (Refusal, grpc.aio.AbortError) as error:
-                await self._refuse(method, context, error)
+            except Exception as error:
+                self._refuse(method, error)
 
         return answer
 
-    def _admitted(self, context: _Context, length: int) -> Caller:
+    def _admitted(self, caller: Caller, length: int) -> Admitted:
         """Count a request, and let all that answers it know its caller."""
-        caller = self._callers.admit(context)
-        caller.limiter.charge(caller.name, length)
-        # gRPC answers each request in a task of its own.
-        ASKED_BY.set(caller.limiter.asked_by(caller.name))
-        return caller
+        admitted = self._callers.admit(caller)
+        admitted.limiter.charge(admitted.name, length)
+        # Each request is answered in a task of its own.
+        ASKED_BY.set(admitted.limiter.asked_by(admitted.name))
+        return admitted
 
-    async def _refuse(self, method: str, context: _Context, error: Exception) -> NoReturn:
+    def _refuse(self, method: str, error: Exception) -> NoReturn:
         """Report a refusal, of the gate or of the method, and end the call with it."""
-        if isinstance(error, Refusal):
-            self._refused(method, error.code.name)
-            await abort(context, error)
-        self._refused(method, _CODES.get(_number(context.code()), "UNKNOWN"))
-        raise error
+        refusal = refusal_of(error)
+        self._refused(method, refusal.code.name)
+        raise refusal
 
 
 def server_bounds(
@@ -155,23 +123,14 @@ def server_bounds(
         options.append(("grpc.max_concurrent_streams", most))
     limiters = CallerLimiter(nodes, "node", clock), CallerLimiter(strangers, "address", clock)
     counts_nodes(limiters[0].open_streams)
-    gate = Gate(Callers(peers, *limiters), refused)
+    gate = NodeGate(Callers(peers, *limiters), refused)
     # The gate counts each limit separately, and gives reasons; the sum bounds unread calls.
     limits = (strangers.calls, strangers.streams, nodes.calls, nodes.streams)
-    return Bounds((gate,), options, sum(limits) if all(limits) else None)
+    return Bounds(gate, options, sum(limits) if all(limits) else None)
 
 
-async def _admitted(caller: Caller, requests: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def _admitted(admitted: Admitted, requests: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     async for request in requests:
-        caller.check()
-        caller.limiter.admit(caller.name)
+        admitted.check()
+        admitted.limiter.admit(admitted.name)
         yield request
-
-
-def _size(answer: Any) -> int:
-    return len(answer) if isinstance(answer, bytes) else int(answer.ByteSize())
-
-
-def _number(code: Any) -> int:
-    """Return the number of a gRPC code, given as a code or as a number."""
-    return int(code.value[0]) if isinstance(code, grpc.StatusCode) else int(code)

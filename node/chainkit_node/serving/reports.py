@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.service.allowance import Buckets
-from chainkit.service.grpc_server import Caller, Unary
+from chainkit.service.grpc_methods import Caller, Unary
 from chainkit_node.live.handover import Handover
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.reporting.metrics import ReportMetrics

@@ -9,7 +9,8 @@ from typing import Final
 
 import grpc
 
-from chainkit.service.grpc_server import Bounds, GrpcServer, Methods
+from chainkit.service.grpc_methods import Bounds, Methods
+from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_node.serving.api import SERVICES
 from chainkit_node.serving.metrics import NodeMetrics

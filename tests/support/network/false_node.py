@@ -14,12 +14,18 @@ from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Self
 
-import grpc
-
 from chainkit.protocol.log_ranges import LogRange
 from chainkit.protocol.proto import message_api_pb2, node_api_pb2
 from chainkit.protocol.stored_envelopes import written_envelopes
-from chainkit.service.grpc_server import Bounds, GrpcServer, Methods
+from chainkit.service.grpc_methods import (
+    Bounds,
+    Caller,
+    CallerStreaming,
+    CallerUnary,
+    Methods,
+    Requests,
+)
+from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.node_token import NODE_TOKEN_KEY, read_token
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
@@ -161,7 +167,7 @@ class FalseNodes:
             REPLICATION: ("QueryEnvelopes", "SubscribeEnvelopes"),
             LOG: ("CompareRanges",),
         }
-        server = GrpcServer(methods, services, Bounds(interceptors=(_Readers(),)))
+        server = GrpcServer(methods, services, Bounds(_Readers()))
         self._servers.append(server)
         node.url = f"http://127.0.0.1:{await server.start('127.0.0.1:0')}"
 
@@ -169,14 +175,28 @@ class FalseNodes:
         await asyncio.gather(*(each.stop(0.0) for each in self._servers))
 
 
-class _Readers(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+class _Readers:
     """Remembers which node asks, for the task that answers."""
 
-    async def intercept_service(self, continuation: Any, handler_call_details: Any) -> Any:
-        metadata = dict(handler_call_details.invocation_metadata)
-        token = metadata.get(NODE_TOKEN_KEY)
-        _READER.set(0 if token is None else read_token(str(token)).subject)
-        return await continuation(handler_call_details)
+    def unary(self, method: str, inner: CallerUnary) -> CallerUnary:
+        async def answer(request: bytes, caller: Caller) -> bytes:
+            _remember(caller)
+            return await inner(request, caller)
+
+        return answer
+
+    def streaming(self, method: str, inner: CallerStreaming) -> CallerStreaming:
+        async def answer(requests: Requests, caller: Caller) -> AsyncIterator[bytes]:
+            _remember(caller)
+            async for frame in inner(requests, caller):
+                yield frame
+
+        return answer
+
+
+def _remember(caller: Caller) -> None:
+    token = dict(caller.metadata).get(NODE_TOKEN_KEY)
+    _READER.set(0 if token is None else read_token(str(token)).subject)
 
 
 def _place(query: message_api_pb2.EnvelopesQuery) -> tuple[int, int]:

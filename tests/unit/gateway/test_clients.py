@@ -6,7 +6,7 @@ import pytest
 
 from chainkit.errors import ConfigurationError
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import InvalidRequest, Overloaded, Unauthenticated
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 

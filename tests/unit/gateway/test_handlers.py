@@ -11,7 +11,7 @@ import pytest
 
 from chainkit.protocol.proto.payer_api_pb2 import GetNodesResponse, PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import InvalidRequest, NotNow, Overloaded, Refusal, Unauthenticated
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.handlers import MOST_ENVELOPES, PayerHandlers

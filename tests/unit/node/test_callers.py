@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from chainkit.service import node_token
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.node_token import (
     RefusedToken,
     SignedToken,
@@ -33,20 +34,6 @@ ADDRESS, OTHER_ADDRESS = "192.0.2.1", "192.0.2.2"
 Metadata = Sequence[tuple[str, str]]
 
 
-class Context:
-    """One call, as gRPC hands it to a method."""
-
-    def __init__(self, metadata: Metadata, address: str) -> None:
-        self._metadata = metadata
-        self._address = address
-
-    def invocation_metadata(self) -> Metadata:
-        return self._metadata
-
-    def peer(self) -> str:
-        return f"ipv4:{self._address}:1"
-
-
 class Door:
     """Callers of a node, whose registry and clock the test moves; buckets never fill again."""
 
@@ -64,8 +51,8 @@ class Door:
         self.strangers = CallerLimiter(strangers or StrangerLimits(), "address", lambda: 0)
         self.callers = Callers(peers, self.nodes, self.strangers)
 
-    def admit(self, metadata: Metadata = (), address: str = ADDRESS) -> callers.Caller:
-        return self.callers.admit(Context(metadata, address))
+    def admit(self, metadata: Metadata = (), address: str = ADDRESS) -> callers.Admitted:
+        return self.callers.admit(Caller(f"ipv4:{address}:1", metadata=metadata))
 
     def change(self, node_id: int, **changes: object) -> None:
         node = replace(self.listing.nodes[node_id], **changes)  # type: ignore[arg-type]

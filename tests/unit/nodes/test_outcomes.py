@@ -15,7 +15,7 @@ from chainkit.nodes.outcomes import (
     sorted_out,
 )
 from chainkit.protocol.proto import envelopes_pb2
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import MOST_PASSED_ON, STATUS_KEY, PassedOn
 
 Code = grpc.StatusCode

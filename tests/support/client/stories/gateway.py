@@ -16,7 +16,7 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.types import Place
 from chainkit_gateway.clients import Clients, RateLimits
 from chainkit_gateway.handlers import PayerHandlers

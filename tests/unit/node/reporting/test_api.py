@@ -12,7 +12,7 @@ import pytest
 
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.reports import misbehavior_digest
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import InvalidRequest
 from chainkit.signatures import recover_public_key
 from chainkit_node.live.handover import Handover

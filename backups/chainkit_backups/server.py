@@ -123,7 +123,10 @@ class HttpServer:
     @web.middleware
     async def _timed(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Stop the time of the head, which has come, and begin that of the answer's rest."""
-        set_end = self._ends[request.protocol]
+        set_end = self._ends.get(request.protocol)
+        if set_end is None:
+            # The connection ended before its request could begin.
+            raise ConnectionResetError
         set_end(None)
         try:
             return await handler(request)

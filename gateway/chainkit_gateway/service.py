@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.pool import Nodes
-from chainkit.protocol.methods import PAYER_API
+from chainkit.protocol.methods import BACKUP_API, PAYER_API
 from chainkit.service.grpc_methods import Methods
 from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.log_lines import LogEvent, log_event
@@ -25,6 +25,7 @@ from chainkit_gateway.payer_account import PayerAccount
 from chainkit_gateway.publishing import Payer, Publisher
 from chainkit_gateway.registry import RegistryWatch
 from chainkit_gateway.retention import RetentionPolicy
+from chainkit_gateway.upload_grants import UploadGrants
 
 _GRACE_SECONDS: Final = 5.0
 _LOOK_SECONDS: Final = 2.0
@@ -40,6 +41,8 @@ class Gateway:
     account: PayerAccount
     clients: Clients
     retention: RetentionPolicy
+    upload_grants: UploadGrants | None
+    """None where clients have no storage service."""
     registry: RegistryWatch | None
     """None where the command line gives the nodes."""
     registry_seconds: float
@@ -70,7 +73,11 @@ async def serve(gateway: Gateway) -> None:
         "GetNodes": handlers.get_nodes,
         "PublishClientEnvelopes": handlers.publish_client_envelopes,
     }
-    server = GrpcServer(Methods(of_callers=methods), {PAYER_API: tuple(methods)})
+    services = {PAYER_API: tuple(methods)}
+    if gateway.upload_grants is not None:
+        services[BACKUP_API] = ("GrantUpload",)
+        methods["GrantUpload"] = gateway.upload_grants.grant_upload
+    server = GrpcServer(Methods(of_callers=methods), services)
     watched = _watched(gateway)
     tasks = [asyncio.create_task(each) for each in _background_tasks(gateway)]
     try:

@@ -8,7 +8,7 @@ import sqlite3
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -17,7 +17,9 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
+from chainkit.protocol.methods import BACKUP_API
 from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.proto.gateway_api_pb2 import GrantUploadResponse
 from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
@@ -30,6 +32,7 @@ from support import identity, mls, publishes
 from support.network.api import PAYER, Api, cursor_in
 from support.network.own_gateway import PAYER_ADDRESS, SECONDS, OwnGateway, wait_for_transaction
 from support.network.real_nodes import until
+from support.network.storage_service import StorageService
 from support.network.tcp_proxy import Mode, TcpProxy
 
 _NUMBERS = count(1)
@@ -288,3 +291,24 @@ def test_publish__tokens_and_terms_are_kept__refuses_strangers_and_other_days(
         assert 'publications_total{destination="node",outcome="published"} 3.0' in counts
     finally:
         gateway.stop()
+
+
+def test_grant_upload__gateway_of_a_storage_service__gives_urls_for_one_file_each(
+    settings: Settings, network: Network, tmp_path: Path
+) -> None:
+    key = tmp_path / "grant.key"
+    key.write_text(bytes(range(32)).hex())
+    storage = StorageService(tmp_path / "storage", "--grant-key", str(key), "--open-total-mib", "0")
+    place = (network.node_id, network.node_url)
+    with ExitStack() as stack:
+        stack.callback(storage.stop)
+        storage.start()
+        options = ("--backups-url", f"http://127.0.0.1:{storage.port}", "--grant-key", str(key))
+        gateway = OwnGateway(settings, tmp_path, place, *options)
+        stack.callback(gateway.stop)
+        answer = gateway.start().call("GrantUpload", b"", BACKUP_API)
+        url = GrantUploadResponse.FromString(answer).upload_url
+        path = url.removeprefix(f"http://127.0.0.1:{storage.port}")
+
+        assert [storage.upload(b"history", path).status for _ in range(2)] == [200, 409]
+        assert storage.upload(b"history").status == 403

@@ -162,9 +162,9 @@ def test_node_sdk__second_device__gets_the_past_through_our_storage_service(
         first, second = NodeSdkClient(person), NodeSdkClient(person)
         for client in (first, second):
             stack.callback(client.close)
-        first.connect(network.gateway_url, tmp_path / "first", backups_url)
+        first.connect(network.gateway_url, tmp_path / "first", syncs_devices=True)
         group, _ = asyncio.run(within(begin(first)))
-        second.connect(network.gateway_url, tmp_path / "second", backups_url)
+        second.connect(network.gateway_url, tmp_path / "second", syncs_devices=True)
         second.sync_devices()
         assert group not in second.join() or second.read(group) == []
         second.request_history(backups_url)

@@ -10,15 +10,14 @@ from typing import Final
 import click
 
 from chainkit.service.upload_grant import (
-    GRANT_PARAMETER,
     ID_LENGTH,
     Grant,
+    read_base_url,
     read_key,
-    write_grant,
+    upload_url,
 )
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import file_option
-from chainkit_backups.cli.options import base_url
 
 _MOST_HOURS: Final = 30 * 24
 
@@ -56,5 +55,4 @@ def grant_command(grant_key_path: Path, url: str, hours: int) -> None:
       chainkit backups grant --grant-key grant.key --url https://backups.example
     """
     grant = Grant(secrets.token_bytes(ID_LENGTH), int(time.time()) + hours * 3600)
-    text = write_grant(read_key(grant_key_path), grant)
-    click.echo(f"{base_url(url)}/backups?{GRANT_PARAMETER}={text}")
+    click.echo(upload_url(read_base_url(url, "--url"), read_key(grant_key_path), grant))

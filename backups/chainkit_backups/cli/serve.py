@@ -13,7 +13,7 @@ import click
 
 from chainkit.errors import ConfigurationError
 from chainkit.service.log_lines import configure_logging
-from chainkit.service.upload_grant import read_key
+from chainkit.service.upload_grant import read_base_url, read_key
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import (
     Option,
@@ -23,7 +23,6 @@ from chainkit.terminal.options import (
     monitor_option,
 )
 from chainkit.text.hosts import is_loopback
-from chainkit_backups.cli.options import base_url
 from chainkit_backups.handlers import Terms
 from chainkit_backups.service import Backups, serve
 from chainkit_backups.store import Store
@@ -196,7 +195,7 @@ def _public_url(options: _Options) -> str | None:
             expected = "an address of this machine alone, or --url"
             raise ConfigurationError("--http", expected, options.address)
         return None
-    return base_url(options.public_url)
+    return read_base_url(options.public_url, "--url")
 
 
 def _ip(text: str) -> str:

@@ -21,12 +21,14 @@ from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.nodes.pool import Nodes
 from chainkit.nodes.trust import peer_ca_option
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event
+from chainkit.service.upload_grant import read_base_url, read_key
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_secret
 from chainkit.terminal.options import (
     deployment_option,
     endpoints_option,
+    file_option,
     gathered,
     keystore_option_for,
     log_format_option,
@@ -46,6 +48,7 @@ from chainkit_gateway.registry import RegistryWatch, readdressed, registry_reade
 from chainkit_gateway.retention import RetentionPolicy
 from chainkit_gateway.service import Gateway, serve
 from chainkit_gateway.spending import SpendingLimit, spent_today
+from chainkit_gateway.upload_grants import UploadGrants
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5050"
 _LIMITS: Final = RateLimits()
@@ -77,6 +80,8 @@ class _Options:
     bytes_per_second: int
     daily_limit: int | None
     depth: int
+    backups_url: str | None
+    grant_key_path: Path | None
     listen: str | None
     log_format: str
 
@@ -165,6 +170,18 @@ class _Options:
     help="Blocks on top of a commit's or identity update's block before it is answered: no reorg "
     "of fewer takes back what a client was told.",
 )
+@click.option(
+    "--backups-url",
+    metavar="URL",
+    help="A storage service for clients' message history, such as https://backups.example; with "
+    "--grant-key.",
+)
+@file_option(
+    "--grant-key",
+    "grant_key_path",
+    "CHAINKIT_GRANT_KEY",
+    "The storage service's key, 64 hex digits: clients get upload URLs from this gateway.",
+)
 @peer_ca_option
 @monitor_option
 @log_format_option
@@ -183,6 +200,7 @@ def run_command(options: _Options) -> None:
     configure_logging(options.log_format)
     tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
     clients, retention = _clients(options, tokens), _retention(options, tokens)
+    upload_grants = _upload_grants(options, clients)
     secret = load_secret(options.keystore_path, options.password_path)
     deployment = read_followed_deployment(options.deployment_path)
     subject = record_subject(options.deployment_path)
@@ -214,6 +232,7 @@ def run_command(options: _Options) -> None:
                 account=account,
                 clients=clients,
                 retention=retention,
+                upload_grants=upload_grants,
                 registry=watch,
                 registry_seconds=options.registry_seconds,
                 monitor=monitor,
@@ -247,6 +266,17 @@ def _clients(options: _Options, tokens: Tokens | None) -> Clients:
         raise ConfigurationError("--grpc", expected, options.grpc_address)
     limits = RateLimits(options.envelopes_per_second, options.burst, options.bytes_per_second)
     return Clients(tokens, limits, time.monotonic)
+
+
+def _upload_grants(options: _Options, clients: Clients) -> UploadGrants | None:
+    url, path = options.backups_url, options.grant_key_path
+    if url is None and path is None:
+        return None
+    if url is None or path is None:
+        missing = "--backups-url" if url is None else "--grant-key"
+        raise ConfigurationError(missing, "both it and the other one", "one of them")
+    base_url = read_base_url(url, "--backups-url")
+    return UploadGrants(read_key(path), base_url, clients, time.time, time.monotonic)
 
 
 def _warn_of_delegation(account: PayerAccount) -> None:

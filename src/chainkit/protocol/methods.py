@@ -13,6 +13,7 @@ MISBEHAVIOR_API: Final = f"{MESSAGE_PACKAGE}.MisbehaviorApi"
 PAYER_API: Final = "xmtp.xmtpv4.payer_api.PayerApi"
 LOG_API: Final = "chainkit.node_api.v1.LogApi"
 TOPIC_API: Final = "chainkit.node_api.v1.TopicApi"
+BACKUP_API: Final = "chainkit.gateway_api.v1.BackupApi"
 PAYER_REPORT_API: Final = "chainkit.node_api.v1.PayerReportApi"
 
 PUBLISH_PAYER_ENVELOPES: Final = f"/{REPLICATION_API}/PublishPayerEnvelopes"

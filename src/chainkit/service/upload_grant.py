@@ -19,6 +19,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from chainkit.documents.files import read_regular
 from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData
@@ -76,6 +77,26 @@ def read_grant(key: bytes, text: str, now: float) -> Grant:
         got = f"one that expired {now - grant.expires_at:.0f} s ago"
         raise MalformedData(_SUBJECT, "a grant that holds", got)
     return grant
+
+
+def upload_url(base_url: str, key: bytes, grant: Grant) -> str:
+    """Return the URL to which a grant's file is uploaded."""
+    return f"{base_url}/backups?{GRANT_PARAMETER}={write_grant(key, grant)}"
+
+
+def read_base_url(text: str, option: str) -> str:
+    """Return the URL at which clients reach a storage service, without a slash at its end.
+
+    Raises ConfigurationError about the option.
+    """
+    try:
+        parts = urlsplit(text)
+        is_base = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_base = False
+    if not is_base or parts.query or parts.fragment or parts.username is not None:
+        raise ConfigurationError(option, "http://HOST or https://HOST", text)
+    return text.rstrip("/")
 
 
 def read_key(path: Path) -> bytes:

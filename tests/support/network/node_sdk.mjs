@@ -26,7 +26,7 @@ const messagesOf = async (group) => {
 };
 
 const commands = {
-  async register({ gateway, database, key, history }) {
+  async register({ gateway, database, key, syncsDevices }) {
     const wallet = new Wallet(key);
     const signer = {
       type: "EOA",
@@ -37,8 +37,7 @@ const commands = {
       env: "local",
       gatewayHost: gateway,
       dbPath: database,
-      historySyncUrl: history,
-      disableDeviceSync: !history,
+      disableDeviceSync: !syncsDevices,
     });
     return client.inboxId;
   },
@@ -72,7 +71,7 @@ const commands = {
   async list({ group }) {
     return (await messagesOf(group)).flatMap(shown);
   },
-  // The SDK takes no history server from the options that it documents.
+  // The SDK does not read the option that it documents for the URL.
   async requestHistory({ history }) {
     await client.sendSyncRequest(undefined, history);
     return null;

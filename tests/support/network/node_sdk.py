@@ -42,24 +42,16 @@ class NodeSdkClient:
             )
 
     @classmethod
-    def register(
-        cls,
-        gateway_url: str,
-        database: Path,
-        account: LocalAccount,
-        history_url: str | None = None,
-    ) -> Self:
+    def register(cls, gateway_url: str, database: Path, account: LocalAccount) -> Self:
         client = cls(account)
-        client.connect(gateway_url, database, history_url)
+        client.connect(gateway_url, database)
         return client
 
-    def connect(self, gateway_url: str, database: Path, history_url: str | None = None) -> None:
-        """Connect through a gateway, and register an inbox for the wallet.
-
-        ``history_url`` is a storage service's, for device sync; without one there is none.
-        """
+    def connect(self, gateway_url: str, database: Path, syncs_devices: bool = False) -> None:
+        """Connect through a gateway, and register an inbox for the wallet."""
         place = {"gateway": gateway_url, "database": str(database)}
-        self._do("register", **place, key=self.account.key.to_0x_hex(), history=history_url)
+        key = self.account.key.to_0x_hex()
+        self._do("register", **place, key=key, syncsDevices=syncs_devices)
 
     def create_group(self, others: Sequence[LocalAccount]) -> bytes:
         addresses = [other.address for other in others]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
@@ -17,12 +18,14 @@ from localnet.process import end
 from support.network.own_gateway import SECONDS
 
 ONE = "127.0.0.1"
+_CONTENTS = itertools.count()
 
 
 class StorageService:
     """A service that may be killed; each start listens on another port."""
 
     def __init__(self, folder: Path, *options: str) -> None:
+        folder.mkdir(exist_ok=True)
         self.files = folder / "files"
         self._log = folder / "log"
         self.command = [
@@ -57,6 +60,17 @@ class StorageService:
         lines = self.watch("/metrics").splitlines()
         [line] = [line for line in lines if line.startswith(f"chainkit_backups_{name} ")]
         return float(line.rpartition(" ")[2])
+
+    def events(self) -> list[str]:
+        """Return the names of all events of the log, which has nothing else."""
+        return [json.loads(line)["event"] for line in self._log.read_text().splitlines()]
+
+    def has_no_rest(self) -> bool:
+        """Wait until no upload is under way; tell whether nothing is left of those that ended."""
+        deadline = time.monotonic() + SECONDS
+        while (found := os.listdir(self.files / "incoming")) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        return not found
 
     def connect(self, source: str = ONE) -> socket.socket:
         """Connect from an address of this machine."""
@@ -99,6 +113,11 @@ class Answer:
     @property
     def text(self) -> str:
         return self.body.decode()
+
+
+def content(length: int = 1000) -> bytes:
+    """Return bytes that no other call returns."""
+    return next(_CONTENTS).to_bytes(8, "big") * (length // 8)
 
 
 def upload_of(data: bytes, path: str = "/upload", headers: str = "") -> bytes:

@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData
-from chainkit.service.upload_grant import Grant, read_grant, read_key, write_grant
+from chainkit.service.upload_grant import (
+    Grant,
+    read_base_url,
+    read_grant,
+    read_key,
+    upload_url,
+    write_grant,
+)
 
 KEY = bytes(range(32))
 GRANT = Grant(bytes(range(16)), 1_800_000_000)
@@ -59,3 +66,27 @@ def test_read_key__other_content__is_refused_without_it(tmp_path: Path, content:
         read_key(path)
 
     assert not content or content not in str(refused.value).removeprefix(f"grant key {path}")
+
+
+def test_upload_url__of_a_base__holds_the_grant() -> None:
+    base = read_base_url("https://backups.example/history/", "--url")
+
+    assert upload_url(base, KEY, GRANT) == f"https://backups.example/history/backups?grant={TEXT}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "backups.example",
+        "ftp://h",
+        "https://",
+        "https://h?a",
+        "https://h#a",
+        "https://u:p@h",
+        "http://[h",
+    ],
+)
+def test_read_base_url__no_base_of_urls__is_refused(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="--url: expected http://HOST or https://HOST"):
+        read_base_url(text, "--url")

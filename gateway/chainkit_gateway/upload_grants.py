@@ -12,7 +12,7 @@ from typing import Final
 
 from chainkit.protocol.proto.gateway_api_pb2 import GrantUploadResponse
 from chainkit.service.allowance import Buckets
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import Overloaded
 from chainkit.service.upload_grant import ID_LENGTH, Grant, upload_url
 from chainkit_gateway.clients import Clients

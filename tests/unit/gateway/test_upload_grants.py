@@ -8,7 +8,7 @@ import time
 import pytest
 
 from chainkit.protocol.proto.gateway_api_pb2 import GrantUploadRequest, GrantUploadResponse
-from chainkit.service.grpc_server import Caller
+from chainkit.service.grpc_methods import Caller
 from chainkit.service.refusals import Overloaded
 from chainkit.service.upload_grant import read_grant
 from chainkit_gateway.clients import Clients, RateLimits

@@ -82,7 +82,7 @@ def test_history__device_joins_after_the_messages__reads_them_from_the_persons_o
     assert read == [{name: each[name] for name in read[0]} for each in own]
     assert f"(from device {laptop[:20]}, not checked)" in phone.say("read", group)
 
-    # What nodes still have proves each message; the group's first commit was never published.
+    # The envelopes of nodes prove each message; the group's first commit was never published.
     [covered] = phone.do("history", "check")
     doubts = {name: covered[name] for name in ("invented", "disputed", "omitted", "unchecked")}
     assert set(doubts.values()) == {0}

@@ -79,7 +79,7 @@ def save_command(
 ) -> int:
     """Write all messages to an encrypted file, and its key to another one.
 
-    The file tells neither how many messages it has nor how long they are. Who has both files reads
+    The file tells neither how many messages it has nor how long they are. Both files together open
     all of it: carry them on different ways, and delete the key once it was used. It asks nobody.
 
     \b

@@ -22,7 +22,7 @@ from chainkit_client.storage.schema import MessageKind
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is compared of a message, an own or an imported one."""
+    """The parts of a message that are compared, of an own or an imported one."""
 
     tag: bytes
     kind: MessageKind

@@ -88,7 +88,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class GroupLine:
-    """What a device says that it read of a group."""
+    """How far a device says that it read a group."""
 
     group_id: bytes
     since_ns: int

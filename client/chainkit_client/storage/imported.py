@@ -25,7 +25,7 @@ _SUBJECT: Final = "imported groups"
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
-    """What a device says that it read of a group."""
+    """How far a device says that it read a group."""
 
     group_id: bytes
     since_ns: int

@@ -52,7 +52,7 @@ imported_files: Final = Table(
 )
 
 imported_groups: Final = Table(
-    # What a device says that it read of a group.
+    # How far a device says that it read a group.
     "imported_groups",
     metadata,
     Column("id", Integer, primary_key=True),

@@ -143,7 +143,7 @@ class HistoryDevice:
             return read_messages(connection, self.store.seal, group_id)
 
     def words(self) -> list[bytes]:
-        """What the transcript says."""
+        """The words of the transcript."""
         return [each.content for each in self.messages()]
 
 

@@ -1,4 +1,4 @@
-"""What nodes have, against what a device says that it read: no honest device is accused."""
+"""Rows of a device against the envelopes of nodes: no honest device is accused."""
 
 from __future__ import annotations
 

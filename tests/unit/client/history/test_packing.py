@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import itertools
+import tracemalloc
 import zlib
 
 import pyrage
@@ -35,7 +36,7 @@ def unpacked(data: bytes, most_bytes: int = packing.MOST_BYTES) -> list[bytes]:
 
 
 def encrypted(compressed: bytes) -> bytes:
-    """What somebody encrypts who has the key, and breaks the format."""
+    """A file of a holder of the key, who breaks the format."""
     return pyrage.encrypt(compressed, [x25519.Identity.from_str(KEY).to_public()])
 
 
@@ -137,6 +138,19 @@ def test_unpack__many_short_lines__are_refused_at_the_bound_of_all() -> None:
             io.BytesIO(encrypted(gzip.compress(b"\n" * 10**7))), KEY, lambda _: next(taken), 10**5
         )
     assert next(taken) <= 10**5
+
+
+def test_unpack__a_few_bytes_stand_for_many__memory_holds_a_piece_at_a_time() -> None:
+    data = encrypted(gzip.compress(b"\n" * 10**7))
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedData):
+            unpack(io.BytesIO(data), KEY, lambda _: None, 10**5)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 4 * 10**6
 
 
 @pytest.mark.parametrize(

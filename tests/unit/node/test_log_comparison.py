@@ -131,7 +131,9 @@ def test_compare__one_node_has_pruned__finds_no_difference_and_asks_for_the_root
     for node in (here, there):
         node.lose([7])
         node.hold([7])
+    there.asked.clear()
     assert compared(here, there.compare_ranges) == same
+    assert len(there.asked) == 1
     there.lose([7])
     assert compared(here, there.compare_ranges).only_here == (range(7, 8),)
 

@@ -242,3 +242,14 @@ def test_head__of_a_topic_whose_envelopes_were_pruned__is_what_it_was(host: Host
 
     assert head.chain == Chain().extended(entries)
     assert held(host, OTHER) == set()
+
+
+def test_run__all_have_expired__the_last_stays_for_the_next_id_to_follow(host: Host) -> None:
+    put(host, *map(expiring, range(1, 65)))
+    attest(host, 1, 64)
+
+    log = prune(host, is_dry=True)[ACCUSED]
+    prune(host)
+
+    assert held(host) == {64}
+    assert log.kept == {Kept.LAST: 1}

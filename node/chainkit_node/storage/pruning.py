@@ -10,8 +10,9 @@ An envelope is deleted once all of this is so:
 - it is not its originator's last one: the next id follows from it;
 - it is in no dispute, and the digests of its leaf are stored (``range_digests.py``).
 
-Digests, and the entries of this node's topic heads, outlive it. No other process has to know: an
-indexer beside changes none of these rows, and what it computes meanwhile is the same.
+Digests, and the entries of this node's topic heads, outlive it; what its payer owed goes with it.
+No other process has to know: an indexer beside changes none of these rows, and what it computes
+meanwhile is the same.
 """
 
 from __future__ import annotations
@@ -132,6 +133,9 @@ class Pruning:
                 held = connection.execute(select(*columns).where(*is_one))
                 insert_pruned_entries(connection, map(StoredEnvelope._make, held))
             connection.execute(delete(envelopes).where(*is_one))
+            owed = schema.charges.c
+            is_paid = owed.originator_id == self.originator_id, owed.sequence_id.in_(ids)
+            connection.execute(delete(schema.charges).where(*is_paid))
             add_pruned(connection, self.originator_id, ids)
         return rows
 

@@ -111,6 +111,10 @@ def test_run__any_log__deletes_what_expired_and_is_covered_and_nothing_else(
         for each in disputed:
             values = {"originator_id": ACCUSED, "sequence_id": each, "envelope": b""}
             connection.execute(insert(schema.disputed_envelopes).values(values))
+    charge = {"originator_id": ACCUSED, "payer": b"", "kind": 0, "bytes": 1, "days": 1}
+    with host.store.writing() as connection:
+        values = [charge | {"sequence_id": each} for each in rows]
+        connection.execute(insert(schema.charges), values)
     ends = [0, *sorted(chance.sample(range(1, 450), 4))]
     late = chance.randrange(4)
     for number, (before, end) in enumerate(pairwise(ends)):
@@ -135,6 +139,8 @@ def test_run__any_log__deletes_what_expired_and_is_covered_and_nothing_else(
     assert held(host) == rows.keys()
     log = prune(host, batch=chance.choice((1, 7, 500)))[ACCUSED]
 
+    with host.store.reading() as connection:
+        assert set(connection.scalars(select(schema.charges.c.sequence_id))) == held(host)
     gone = {each for each, row in rows.items() if may_go(row, NOW, ends[late])}
     assert held(host) == rows.keys() - gone
     assert pruned(host) == gone

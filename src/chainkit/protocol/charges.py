@@ -8,6 +8,7 @@ All of it follows from the bytes that the originator signed, so every node finds
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from chainkit.protocol.publish_rules.judgement import PublishRequest
@@ -51,5 +52,11 @@ def charge_of(
     if expires_at is not None:
         lives_ns = expires_at * NANOSECONDS_PER_SECOND - originator_ns
         days = max(0, min(days, -(-lives_ns // _DAY_NS)))
-    payer = keccak256(publish.payer_key[1:])[-ADDRESS_LENGTH:]
-    return Charge(payer, int(publish.client.kind), len(publish.payer_envelope), days)
+    kind, size = int(publish.client.kind), len(publish.payer_envelope)
+    return Charge(_address_of(publish.payer_key), kind, size, days)
+
+
+# Few payers pay for many payloads.
+@lru_cache(maxsize=1024)
+def _address_of(payer_key: bytes) -> bytes:
+    return keccak256(payer_key[1:])[-ADDRESS_LENGTH:]

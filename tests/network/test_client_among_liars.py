@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from sqlalchemy import update
 
 from chainkit.identity import identifiers
 from chainkit.identity.actions import RevokeAssociation
@@ -17,11 +18,13 @@ from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import parse_unsigned
 from chainkit.protocol.methods import PUBLISH_CLIENT_ENVELOPES
 from chainkit.signatures import SigningKey
-from chainkit.types import TopicKind
+from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_client.groups.publishing import advance
 from chainkit_client.messenger import Messenger
+from chainkit_client.network.group_network import LOST_SECONDS
 from chainkit_client.network.payloads import identity_payload
 from chainkit_client.storage.evidence import count_unknown
+from chainkit_client.storage.schema import attempts, group_intents
 from support.chains.chain import Deployment
 from support.network.among_liars import AmongLiars, among_liars
 from support.network.grpc_proxy import Ask, Dropped
@@ -55,6 +58,14 @@ async def swallow(liars: AmongLiars, client: Messenger, group_id: bytes, words: 
     [place] = places
     liars.outgrow(place)
     return place[0]
+
+
+def sent_before(client: Messenger, seconds: int) -> None:
+    """Let a client have sent so much earlier whatever it has sent and not read back."""
+    earlier_ns = seconds * NANOSECONDS_PER_SECOND
+    with client._store.writing() as connection:
+        for time_of in (group_intents.c.sent_at_ns, attempts.c.built_at_ns):
+            connection.execute(update(time_of.table).values({time_of: time_of - earlier_ns}))
 
 
 def test_client__answers_of_the_gateway_are_lost__message_arrives_once_and_nobody_is_accused(
@@ -91,6 +102,25 @@ def test_client__node_signs_a_message_and_stores_nothing__keeps_its_signature_an
         await again.sync()
 
         assert proved(liars, again) == {liar_id}
+
+    liars.play(play)
+
+
+def test_client__node_signs_a_message_and_stores_nothing__message_arrives_all_the_same(
+    liars: AmongLiars,
+) -> None:
+    async def play(people: People) -> None:
+        ann, ben, group_id = await people.two_in_a_group()
+        await ben.sync()
+        await swallow(liars, ann, group_id, "swallowed")
+        for _ in range(2):
+            # The gateway answers the same bytes with the envelope that nobody has.
+            sent_before(ann, LOST_SECONDS)
+            await ann.sync()
+        await ann.settle(20)
+        await ben.sync()
+
+        assert texts(ann, group_id) == texts(ben, group_id) == ["swallowed"]
 
     liars.play(play)
 

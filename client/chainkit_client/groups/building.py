@@ -46,6 +46,11 @@ class Outgoing:
     built_at_ns: int
     """Nanoseconds since 1970: not after the first sending."""
 
+    def is_out(self, intent: Intent) -> bool:
+        """Return whether an intent still waits for this payload."""
+        is_same = intent.payload_hash == self.payload_hash
+        return intent.state is IntentState.PUBLISHED and is_same
+
 
 @dataclass(frozen=True, slots=True)
 class _Nothing:

@@ -271,8 +271,12 @@ class Groups:
         if not names_other_commits(outgoing, authenticated_data, self._tools.chain_ids):
             self.not_taken(outgoing)
             return
+        self.build_again(outgoing)
+
+    def build_again(self, outgoing: Outgoing) -> None:
+        """Let an intent get another payload: nobody will store this one."""
         with self._intent(outgoing.intent_id) as (session, intent):
-            if _is_out(intent, outgoing):
+            if outgoing.is_out(intent):
                 session.give_back(intent, Event.CONFLICTED)
 
     def about_to_send(self, outgoing: Outgoing, now_ns: int) -> bool:
@@ -282,7 +286,7 @@ class Groups:
     def refused(self, outgoing: Outgoing, reason: str) -> None:
         """Record that the network refused a payload; the third refusal gives up the intent."""
         with self._intent(outgoing.intent_id) as (session, intent):
-            if not _is_out(intent, outgoing):
+            if not outgoing.is_out(intent):
                 return
             refusals = intent.refusals + 1
             session.give_back(intent, Event.REFUSED)
@@ -387,13 +391,7 @@ class Groups:
 
     def _mark(self, outgoing: Outgoing, event: Event, sent_at_ns: int | None) -> bool:
         with self._intent(outgoing.intent_id) as (session, intent):
-            is_out = _is_out(intent, outgoing)
+            is_out = outgoing.is_out(intent)
             if is_out:
                 rows.move(session.connection, intent.id, event, sent_at_ns=sent_at_ns)
             return is_out
-
-
-def _is_out(intent: Intent, outgoing: Outgoing) -> bool:
-    """Return whether an intent still waits for a payload."""
-    is_same = intent.payload_hash == outgoing.payload_hash
-    return intent.state is IntentState.PUBLISHED and is_same

@@ -91,12 +91,20 @@ async def _build_and_send(groups: Groups, network: Network, intent: Intent, now_
 
 
 async def _look_up(groups: Groups, network: Network, intent: Intent, now_ns: int) -> None:
-    """Send a payload's bytes again where the network does not hold the payload; else wait."""
+    """Send a payload's bytes again where the network does not hold the payload; else wait.
+
+    A message that is nowhere although it was sent again is encrypted again.
+    """
     outgoing = groups.outgoing(intent.id)
     if outgoing is None:
         return
-    if outgoing.sent_at_ns is not None and not await network.is_absent(outgoing):
-        return
+    if outgoing.sent_at_ns is not None:
+        if not await network.is_absent(outgoing):
+            return
+        if not outgoing.is_commit and outgoing.sent_at_ns > outgoing.built_at_ns:
+            groups.build_again(outgoing)
+            await _build_and_send(groups, network, intent, now_ns)
+            return
     if groups.about_to_send(outgoing, now_ns):
         await _send(groups, network, outgoing)
 

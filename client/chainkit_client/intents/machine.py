@@ -6,7 +6,8 @@ before the payload is read back, the intent is built again from its arguments.
 
 - A payload is stored before it is sent. After a lost answer, the outcome is unknown and the intent
   stays PUBLISHED: the payload is looked up, and the same bytes are sent again only if the payload
-  is absent for good.
+  is absent for good. A message that is absent after that gets another payload: a gateway answers
+  the same bytes with the same envelope, which its node may have signed and not stored.
 - The network may deliver any payload that was ever built, late. In each state, the payload counts
   if the group is still in the payload's epoch: all other members accept the payload.
 - A reorg takes a commit back, and every payload that was built on the commit.
@@ -41,7 +42,7 @@ class Event(Enum):
     GIVEN_UP = "cannot be built, or refused too often"
     OUTCOME_UNKNOWN = "outcome unknown"
     TAKEN = "taken by the network"
-    CONFLICTED = "names other commits than those that are read now"
+    CONFLICTED = "names other commits than those that are read now, or stays nowhere"
     REFUSED = "refused"
     OWN_READ = "own payload read"
     EPOCH_OVER = "its epoch is over"

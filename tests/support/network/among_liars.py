@@ -36,6 +36,7 @@ from support.network.real_nodes import PASSWORD, RealNetwork, RealNode, real_net
 
 NODES = 3
 SECONDS = 120
+PAGE = 1_000
 
 
 @dataclass
@@ -63,7 +64,7 @@ class AmongLiars:
         places: list[Place] = []
         for node in self.network.nodes:
             proxy = self.proxies[node.node_id]
-            proxy.answers[PUBLISH_PAYER_ENVELOPES] = _swallow(node, topic, places)
+            proxy.answers[PUBLISH_PAYER_ENVELOPES] = swallow(node, [topic], places)
         yield places
         for proxy in self.proxies.values():
             del proxy.answers[PUBLISH_PAYER_ENVELOPES]
@@ -108,7 +109,7 @@ class AmongLiars:
 
         self.proxies[node.node_id].change(QUERY_ENVELOPES, of_chain(changed=made_up))
 
-    def play(self, play: Callable[[People], Awaitable[None]]) -> None:
+    def play(self, play: Callable[[People], Awaitable[None]], seconds: float = SECONDS) -> None:
         """Play with new people on the clients' event loop; afterwards no node lies."""
         first, settings = self.network.nodes[0], self.network.settings
         record = read_deployment_record(settings.record_path)
@@ -117,7 +118,7 @@ class AmongLiars:
         folder = Path(tempfile.mkdtemp(dir=self.network.folder))
 
         async def run() -> None:
-            async with AsyncExitStack() as stack, asyncio.timeout(SECONDS):
+            async with AsyncExitStack() as stack, asyncio.timeout(seconds):
                 await play(People(stack, chain, served, self.engine, folder))
 
         try:
@@ -152,17 +153,23 @@ def among_liars(deployment: Deployment, folder: Path) -> Iterator[AmongLiars]:
         yield AmongLiars(network, proxies, gateway, engine, runner)
 
 
-def _swallow(node: RealNode, topic: bytes, places: list[Place]) -> Answer:
+def last_held(node: RealNode, originator_id: int) -> int:
+    """Return the highest id that a node has of an originator, 0 where it has none."""
+    held = node.api.query(originators=[originator_id], limit=PAGE)
+    return max((stated_place(each)[1] for each in held), default=0)
+
+
+def swallow(node: RealNode, topics: Collection[bytes], places: list[Place]) -> Answer:
+    """Have a node sign what is published to some topics, and store nothing; give the places."""
     signs = Originator(node.node_id, node.key)
 
     def answer(request: bytes, ask: Ask) -> bytes:
         [paid] = Envelopes.FromString(request).envelopes
         payer = PayerEnvelope.FromString(paid)
         client = ClientEnvelope.FromString(payer.unsigned_client_envelope)
-        if client.aad.target_topic != topic:
+        if client.aad.target_topic not in topics:
             return ask(request)
-        held = node.holds(node.node_id)
-        place = node.node_id, 1 + (stated_place(held[-1])[1] if held else 0)
+        place = node.node_id, 1 + last_held(node, node.node_id)
         places.append(place)
         seconds = (time.time_ns() - BEGIN_NS) / SECOND_NS
         return Envelopes(envelopes=[signs.signed(place[1], seconds, paid)]).SerializeToString()

@@ -51,7 +51,8 @@ class People:
         self._chain = chain
         self._network = network
         self._engine = engine
-        self._folder = folder
+        self.folder = folder
+        self._open: dict[str, AsyncExitStack] = {}
 
     async def register(self, name: str) -> tuple[Messenger, str]:
         """A messenger that is registered, and the address of its wallet."""
@@ -70,11 +71,17 @@ class People:
 
     def database(self, name: str) -> Path:
         """The file of a person's client."""
-        return self._folder / f"{name}.db"
+        return self.folder / f"{name}.db"
 
     async def open(self, name: str) -> Messenger:
         """A messenger on a database, as after a restart."""
+        own = self._open[name] = await self._stack.enter_async_context(AsyncExitStack())
         store = Store.open(self.database(name), "password", cost=2)
-        self._stack.callback(store.close)
+        own.callback(store.close)
         messenger = Messenger(store, self._engine, self._chain, Gateway(self._network.gateway_url))
-        return await self._stack.enter_async_context(messenger)
+        return await own.enter_async_context(messenger)
+
+    async def restart(self, name: str) -> Messenger:
+        """Close a person's last messenger, and open another one."""
+        await self._open[name].aclose()
+        return await self.open(name)

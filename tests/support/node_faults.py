@@ -1,4 +1,4 @@
-"""What may be wrong with a node, and the answer that ``node status`` gives an operator."""
+"""Faults of a node, and the answer that ``node status`` gives an operator to each."""
 
 from __future__ import annotations
 

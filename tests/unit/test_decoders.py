@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from chainkit.documents.canonical import parse_line, parse_object
 from chainkit.documents.fields import parse_json
-from chainkit.errors import ConfigurationError, MalformedData, Unprovable
+from chainkit.errors import ConfigurationError, InvalidSignature, MalformedData, Unprovable
 from chainkit.ethereum.header import decode_header
 from chainkit.ethereum.receipt import decode_receipt
 from chainkit.ethereum.transaction import decode_call
@@ -35,6 +35,7 @@ from chainkit.protocol.mls.key_package import parse_key_package
 from chainkit.protocol.mls.message import parse_message_header
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope
+from chainkit.protocol.payer_reports import read_report
 from chainkit.protocol.proto import (
     envelopes_pb2,
     identity_associations_pb2,
@@ -51,9 +52,11 @@ from chainkit.protocol.strict import check_strict
 from chainkit.protocol.topic_heads import entry_of, read_topic_head
 from chainkit.service.node_token import RefusedToken, read_token
 from chainkit.service.refusals import InvalidRequest, Refusal
+from chainkit.service.upload_grant import Grant, read_grant, write_grant
 from chainkit.signatures import SigningKey
 from chainkit_client.groups.plaintext import parse_plaintext
 from chainkit_client.groups.welcome import parse_welcome
+from chainkit_client.history.rows import parse_history_header, parse_history_line
 from chainkit_client.mls.engine import MlsRefused
 from chainkit_client.mls.welcome_bounds import check_welcome
 from chainkit_client.reading.verified import Keys, read_envelope
@@ -138,6 +141,12 @@ def request(data: bytes) -> Any:
 
 def topics(data: bytes) -> Any:
     return topic_selections(parsed(message_api_pb2.SubscribeTopicsRequest, data), LIMITS)
+
+
+def payer_reports(data: bytes) -> Any:
+    """Each report of an answer, whose answerer may be any node."""
+    answer = parsed(node_api_pb2.QueryPayerReportsResponse, data)
+    return [read_report(each, {0: KEY.public_key}) for each in answer.reports]
 
 
 PROTO = envelopes_pb2
@@ -239,6 +248,21 @@ DECODERS: dict[str, Decoder] = {
     "parse_finding": Decoder(lambda data: parse_finding(data, "file"), [b'{"code":"GAP"}\n']),
     "parse_proof": Decoder(lambda data: parse_proof(data, "file"), [b'{"block":1}\n']),
     "parse_message_proof": Decoder(parse_message_proof, [b'{\n  "format": 1\n}\n']),
+    "parse_history_header": Decoder(parse_history_header, [b'{"format":"x","version":1}']),
+    "parse_history_line": Decoder(
+        lambda data: parse_history_line(data, bytes(32)),
+        [b'{"kind":"end","signature":"00"}', b'{"kind":"group","read":{},"skipped":{"0":[1]}}'],
+    ),
+    "read_grant": Decoder(
+        lambda data: read_grant(bytes(32), data.decode("latin-1"), 0.0),
+        [write_grant(bytes(32), Grant(bytes(16), 9)).encode()],
+        errors=(MalformedData, InvalidSignature),
+    ),
+    "read_report": Decoder(
+        payer_reports,
+        kinds=[node_api_pb2.QueryPayerReportsResponse],
+        errors=(MalformedData, Refusal),
+    ),
 }
 EXAMPLES = 3000 if IS_SOAK else 10
 

@@ -26,8 +26,8 @@ from chainkit_client.history.rows import (
     GroupLine,
     Header,
     MessageLine,
-    parse_header,
-    parse_line,
+    parse_history_header,
+    parse_history_line,
 )
 from chainkit_client.storage import imported, schema
 from chainkit_client.storage.imported import ImportedFile, ImportedGroup
@@ -110,9 +110,9 @@ class _Reader:
         if self._is_ended:
             raise MalformedData(_SUBJECT, "nothing behind its signature", "another line")
         if self._header is None:
-            self._begin(parse_header(line))
+            self._begin(parse_history_header(line))
         else:
-            parsed = parse_line(line, self._header.installation)
+            parsed = parse_history_line(line, self._header.installation)
             if isinstance(parsed, EndLine):
                 self._check_signature(parsed, self._header)
                 return

@@ -163,7 +163,7 @@ def envelope_digest(envelope: bytes) -> bytes:
     return keccak256(parsed.unsigned_originator_envelope)
 
 
-def parse_header(line: bytes) -> Header:
+def parse_history_header(line: bytes) -> Header:
     """Return the first line. Raises MalformedData for another format or version."""
     fields = Fields(_parsed(line), _SUBJECT)
     try:
@@ -182,7 +182,9 @@ def parse_header(line: bytes) -> Header:
         raise _malformed(error) from error
 
 
-def parse_line(line: bytes, installation: bytes) -> GroupLine | MessageLine | EndLine | None:
+def parse_history_line(
+    line: bytes, installation: bytes
+) -> GroupLine | MessageLine | EndLine | None:
     """Return a line behind the first one; None for a kind that this version does not know.
 
     ``installation`` made the file. A message's id is computed here. Raises MalformedData.

@@ -310,8 +310,7 @@ def _order(message: Message) -> tuple[bool, int, int, int, bytes]:
 
 def imported_message(row: Any, seal: Seal) -> Message:
     """Return the message of an imported row, which has the installation of its file."""
-    # A file does not carry expiry: the nodes of the network know.
-    published = {"delivery_status": DeliveryStatus.PUBLISHED.value, "expires_at": None}
+    published = {"delivery_status": DeliveryStatus.PUBLISHED.value}
     standing = None if row["standing"] is None else Standing(row["standing"])
     message = stored_message({**row, **published}, seal, _IMPORTED_SEALED)
     return replace(message, imported_from=row["installation"], standing=standing)

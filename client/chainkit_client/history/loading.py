@@ -194,6 +194,7 @@ class _Reader:
             "originator_id": originator_id,
             "sequence_id": sequence_id,
             "originator_ns": message.originator_ns,
+            "expires_at": message.expires_at,
             "warning": message.warning,
             "digest": line.digest,
             "unknown_fields": imported.sealed_fields(self._seal, tag, line.unknown),

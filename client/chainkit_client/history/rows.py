@@ -53,7 +53,7 @@ _SUBJECT: Final = "history file"
 _KIND_OF: Final = {name: kind for kind, name in KIND_NAMES.items()}
 _FIELDS: Final = frozenset(
     {"kind", "id", "group", "content", "sent_at_ns", "sender", "account", "epoch", "originator"}
-    | {"sequence_id", "originator_ns", "digest", "warning"}
+    | {"sequence_id", "originator_ns", "expires_at", "digest", "warning"}
 )
 
 
@@ -139,6 +139,7 @@ class MessageLine:
                 "originator": originator,
                 "sequence_id": sequence_id,
                 "originator_ns": message.originator_ns,
+                "expires_at": message.expires_at,
                 "digest": None if self.digest is None else _hex(self.digest),
                 "warning": message.warning,
             }
@@ -254,6 +255,7 @@ def _message(fields: Fields, kind: MessageKind, installation: bytes) -> Message:
         place=_place(fields),
         warning=_short(fields, "warning", _LONGEST_WARNING),
         originator_ns=_optional(fields, "originator_ns"),
+        expires_at=_optional(fields, "expires_at"),
         imported_from=installation,
     )
 

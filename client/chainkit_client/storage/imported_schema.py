@@ -78,6 +78,7 @@ imported_messages: Final = Table(
     Column("originator_id", BigInteger),
     Column("sequence_id", BigInteger),
     Column("originator_ns", BigInteger),
+    Column("expires_at", BigInteger),
     Column("warning", String, nullable=False),
     # keccak256 of the UnsignedOriginatorEnvelope; null without a place.
     Column("digest", LargeBinary),

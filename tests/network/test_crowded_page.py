@@ -66,14 +66,15 @@ def test_page__strangers_texts__are_only_text(page: LivePage) -> None:
 def test_page__troubles__are_named_before_anything_else(page: LivePage) -> None:
     text = page.read()["text"]
 
-    assert text.index("12 things to look at") < text.index("Originators")
+    assert text.index("18 things to look at") < text.index("Originators")
     for words in (
         "the registry has this node disabled",
         "1 hosted report with a proof against this node",
         "nothing is originated yet: own log: expected an answer",
         "nothing is originated: clock: expected one within 120 s of node 200",
         "its own loop is 3.2 s late: it has more to do than it can",
-        "not ready: head, cursor",
+        "not ready: head: expected 60.0, got 75.2 seconds (docs/runbook/head-stale.md)",
+        "not ready: cursor: expected 10, got 1234 blocks (docs/runbook/cursor-stale.md)",
         "node 300 does not answer: expected an answer within 4 s, got none",
         "originator 200 leaves out 1234 ids",
         "asked instead: node 100, node 500",

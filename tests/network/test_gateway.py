@@ -228,15 +228,17 @@ def test_run__journal_of_a_newer_chainkit__is_refused_and_stays_as_it_was(
     path = tmp_path / "gateway.db"
     Journal.open(path).close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA user_version = 3")
+        connection.execute("PRAGMA user_version = 99")
     before = path.read_bytes()
 
     command = [CHAINKIT, *gateway.command]
-    ended = subprocess.run(command, env=gateway.environment, capture_output=True, text=True)
+    ended = subprocess.run(
+        command, env=gateway.environment, capture_output=True, text=True, timeout=SECONDS
+    )
 
-    got = "version 3, which a newer chainkit made"
+    got = "version 99, which a newer chainkit made"
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert f"error: journal {path}: expected version 2, got {got}\n" in ended.stderr
+    assert f"error: journal {path}: expected version 3, got {got}\n" in ended.stderr
     assert path.read_bytes() == before
 
 

@@ -135,31 +135,6 @@ def test_publish__welcomes__are_answered_stored_and_streamed_as_the_same_bytes(
     stream.close()
 
 
-@pytest.mark.conforms("N23")
-@pytest.mark.conforms("N25")
-def test_subscribe__peer_that_never_reads__holds_up_nobody_and_gets_all_once_it_reads(
-    node: Api, network: Network
-) -> None:
-    key = b"never reads".ljust(32, b"\0")
-    topic, large = TopicKind.WELCOME.topic(key), bytes(100_000)
-    # More than both sides' windows of HTTP/2 take, on a connection of its own.
-    mute = Api(network.node_url, is_own_connection=True)
-    never, reader = mute.subscribe(topics=[topic]), node.subscribe(topics=[topic])
-    for each in (never, reader):
-        each.first_frame()
-
-    published = []
-    for _ in range(50):
-        paid = publishes.paid(publishes.welcome(key, data=large), network.node_id)
-        published += node.publish(paid)
-        assert reader.take(1) == published[-1:]
-
-    assert never.take(len(published)) == published
-    for each in (never, reader):
-        each.close()
-    mute.close()
-
-
 def test_query__cursor__is_exclusive_and_a_missing_entry_is_0(node: Api, network: Network) -> None:
     key = installation()
     topics = [TopicKind.WELCOME.topic(key)]

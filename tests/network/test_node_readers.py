@@ -296,6 +296,32 @@ def test_readers__one_is_killed__the_other_serves_all(readers: Readers) -> None:
         api.close()
 
 
+@pytest.mark.conforms("N23")
+@pytest.mark.conforms("N25")
+def test_readers__one_that_never_reads__holds_up_nobody_and_gets_all_once_it_reads(
+    readers: Readers,
+) -> None:
+    key = b"never reads".ljust(32, b"\0")
+    topic, large = TopicKind.WELCOME.topic(key), bytes(100_000)
+    # More than both sides' windows of HTTP/2 take, on a connection of its own.
+    node, mute = (Api(readers.writer.url, is_own_connection=True) for _ in range(2))
+    never, reader = mute.subscribe(topics=[topic]), node.subscribe(topics=[topic])
+    for each in (never, reader):
+        each.first_frame()
+
+    published = []
+    for _ in range(50):
+        paid = publishes.paid(publishes.welcome(key, data=large), readers.writer.node_id)
+        published += node.publish(paid)
+        assert reader.take(1) == published[-1:]
+
+    assert never.take(len(published)) == published
+    for each in (never, reader):
+        each.close()
+    node.close()
+    mute.close()
+
+
 def test_serve__file_of_sqlite__says_what_it_needs(settings: Settings) -> None:
     with pytest.raises(CommandFailed, match="expected postgresql"):
         run(settings, "node", "serve", "--database", "node.db", "--writer", "http://127.0.0.1:1")

@@ -16,6 +16,7 @@ from chainkit_jobs.adapters.cryo import Cryo
 from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.importing import Imported, import_chain
 from support.audit.imports import FIXTURES, read_chain
+from support.seeds import only_in_soak
 
 AMSTERDAM = FIXTURES / "amsterdam"
 FIRST, LAST = 44, 48
@@ -26,6 +27,7 @@ def imported(spark: SparkSession, adapter: Adapter, source: Path, out: Path) -> 
     return import_chain(spark, adapter, source, record, out, 10, from_block=FIRST)
 
 
+@only_in_soak
 def test_import__blocks_of_amsterdam__are_whole(spark: SparkSession, tmp_path: Path) -> None:
     result = imported(spark, EthereumEtl(), AMSTERDAM / "ethereum-etl", tmp_path / "chain")
 

@@ -160,7 +160,9 @@ def test_check__one_node_is_dead__says_so_and_what_the_living_one_holds(
 
     nodes = {each["node_id"]: each for each in found["nodes"]}
     living, dead = nodes[watched.living.node_id], nodes[watched.dead.node_id]
-    assert (living["error"], living["findings"]) == (None, [])
+    # On a busy machine an answer may take more than a second, which is said.
+    told = {each["type"] for each in living["findings"]} - {"SLOW_NODE"}
+    assert (living["error"], told) == (None, set())
     assert living["highest"][str(watched.living.node_id)] == PUBLISHED
     assert [each["type"] for each in dead["findings"]] == ["UNRESPONSIVE_NODE"]
 

@@ -34,6 +34,7 @@ FIRST_WORD = re.compile(rf"(?:\b|\\n)(?:{'|'.join(FIRST_WORDS)})\b")
 BEGINNING = re.compile(rf"(?:^|[.!?:][\"')*_]* )(?:{'|'.join(FIRST_WORDS)})\b[^.!?]{{0,60}}")
 MARKS = re.compile(r"^[\s#>*|/-]+")
 TAGS = re.compile(r"<[^>]*>|\{[%#].*?[%#]\}|\{\{|\}\}|(?<=[(, ])\"", re.DOTALL)
+HEADING = re.compile(r"^#+ .*$", re.MULTILINE)
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
@@ -50,7 +51,9 @@ def paragraphs(path: Path) -> Iterator[str]:
     if path.suffix == ".j2":
         text = TAGS.sub("\n\n", text)
     if path.suffix != ".py":
-        yield from re.split(r"\n\s*\n|\n(?=#|[-*|] )|(?<=\|) ", FENCE.sub("", text))
+        # The line below a heading begins a sentence.
+        apart = HEADING.sub(r"\g<0>\n", FENCE.sub("", text))
+        yield from re.split(r"\n\s*\n|\n(?=#|[-*|] )|(?<=\|) ", apart)
         return
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -87,6 +90,17 @@ def test_beginnings__a_sentence_begins_with_a_word__is_found(word: str, before: 
 @pytest.mark.parametrize("text", ["The one who asks of what.", "Whatever. Often.", "It is Who."])
 def test_beginnings__the_words_stand_elsewhere__nothing_is_found(text: str) -> None:
     assert beginnings(text) == []
+
+
+@pytest.mark.parametrize("word", FIRST_WORDS)
+def test_paragraphs__text_stands_right_below_a_heading__is_one_of_its_own(
+    word: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "page.md"
+    path.write_text(f"# Page\n\n## Consequence\n{word} it is.\nIt ends.\n")
+
+    found = [words for each in paragraphs(path) for words in beginnings(joined(each))]
+    assert found == [f"{word} it is"]
 
 
 def test_texts__sentences_and_headings__none_begins_with_the_words() -> None:

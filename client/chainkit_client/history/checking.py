@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from chainkit.types import Place
 from chainkit_client.groups.payload import group_topic
@@ -16,15 +16,13 @@ from chainkit_client.network.chain_status import ChainStatus
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage import imported, schema
-from chainkit_client.storage.imported_schema import Standing, imported_files, imported_messages
+from chainkit_client.storage.evidence import OWN_ROWS
+from chainkit_client.storage.imported_schema import Standing, imported_messages
 from chainkit_client.storage.sealing import Seal
 from chainkit_client.storage.store import Store
 from chainkit_client.topics.following import PATIENCE_SECONDS, Topic
 
 _PAUSE_SECONDS: Final = 0.25
-_OWN: Final = schema.group_messages
-_ENVELOPES: Final = schema.kept_envelopes
-_IMPORTED: Final = imported_messages
 
 
 async def check_groups(session: NetworkSession, store: Store) -> list[Coverage]:
@@ -86,18 +84,15 @@ async def _is_there(
 
 def _rows(connection: Connection, seal: Seal, group_id: bytes) -> list[Row]:
     """Return the rows that this client read itself, and the imported ones beside them."""
-    is_of_place = (_ENVELOPES.c.originator_id == _OWN.c.originator_id) & (
-        _ENVELOPES.c.sequence_id == _OWN.c.sequence_id
-    )
-    own = select(_OWN, _ENVELOPES.c.envelope).outerjoin(_ENVELOPES, is_of_place)
     found: dict[bytes, Row] = {}
-    for row in connection.execute(own.where(_OWN.c.group_id == group_id)).mappings():
+    own = OWN_ROWS.where(schema.group_messages.c.group_id == group_id)
+    for row in connection.execute(own).mappings():
         envelope = row["envelope"]
         digest = None if envelope is None else envelope_digest(envelope)
         message = stored_message(row, seal)
         found[row["id"]] = _row(row["id"], message, digest, is_own=True)
-    other = select(_IMPORTED, imported_files.c.installation).join(imported_files)
-    for row in connection.execute(other.where(_IMPORTED.c.group_id == group_id)).mappings():
+    other = imported.IMPORTED_ROWS.where(imported_messages.c.group_id == group_id)
+    for row in connection.execute(other).mappings():
         message = imported_message(row, seal)
         found.setdefault(row["id"], _row(row["id"], message, row["digest"], is_own=False))
     return list(found.values())

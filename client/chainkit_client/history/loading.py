@@ -31,7 +31,7 @@ from chainkit_client.history.rows import (
 )
 from chainkit_client.storage import imported, schema
 from chainkit_client.storage.imported import ImportedFile, ImportedGroup
-from chainkit_client.storage.imported_schema import imported_files, imported_messages
+from chainkit_client.storage.imported_schema import imported_messages
 from chainkit_client.storage.sealing import Seal
 from chainkit_client.storage.store import Store
 
@@ -175,8 +175,8 @@ class _Reader:
 
     def _read_known(self, tags: Collection[bytes]) -> dict[bytes, Message]:
         """Return the stored messages of some tags; the own row where there are two."""
-        other = select(imported_messages, imported_files.c.installation).join(imported_files)
-        rows = self._connection.execute(other.where(imported_messages.c.id.in_(tags))).mappings()
+        other = imported.IMPORTED_ROWS.where(imported_messages.c.id.in_(tags))
+        rows = self._connection.execute(other).mappings()
         found = {row["id"]: imported_message(row, self._seal) for row in rows}
         own = select(schema.group_messages).where(schema.group_messages.c.id.in_(tags))
         rows = self._connection.execute(own).mappings()

@@ -31,14 +31,14 @@ from chainkit_client.history.rows import (
 )
 from chainkit_client.mls.engine import Installation
 from chainkit_client.storage import imported, payloads, schema
-from chainkit_client.storage.imported_schema import imported_files, imported_messages
+from chainkit_client.storage.evidence import OWN_ROWS
+from chainkit_client.storage.imported_schema import imported_messages
 from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.schema import DeliveryStatus
 from chainkit_client.storage.sealing import Seal
 from chainkit_client.storage.store import Store
 
 _OWN: Final = schema.group_messages
-_ENVELOPES: Final = schema.kept_envelopes
 _IMPORTED: Final = imported_messages
 _PAGE: Final = 500
 _PRIVATE: Final = 0o600
@@ -106,15 +106,13 @@ class _Lines:
         yield self.header.line()
         for group in self._groups:
             yield group.line()
-        own = select(_OWN, _ENVELOPES.c.envelope).outerjoin(_ENVELOPES, _is_of_place(_OWN))
-        for row in self._rows(own.where(self._is_own)):
+        for row in self._rows(OWN_ROWS.where(self._is_own)):
             message, envelope = stored_message(row, self._seal), row["envelope"]
             if envelope is None:
                 yield MessageLine(replace(message, place=None), None).line()
             else:
                 yield MessageLine(message, envelope_digest(envelope)).line()
-        other = select(_IMPORTED, imported_files.c.installation).join(imported_files)
-        for row in self._rows(other.where(self._is_imported)):
+        for row in self._rows(imported.IMPORTED_ROWS.where(self._is_imported)):
             message = imported_message(row, self._seal)
             unknown = imported.opened_fields(self._seal, row["id"], row["unknown_fields"])
             yield MessageLine(message, row["digest"], unknown).line()
@@ -168,9 +166,3 @@ class _Lines:
     def _places(self, table: Table, condition: ColumnElement[bool]) -> set[Place]:
         query = select(table.c.originator_id, table.c.sequence_id).where(condition)
         return {(row[0], row[1]) for row in self._connection.execute(query)}
-
-
-def _is_of_place(table: Table) -> ColumnElement[bool]:
-    return (_ENVELOPES.c.originator_id == table.c.originator_id) & (
-        _ENVELOPES.c.sequence_id == table.c.sequence_id
-    )

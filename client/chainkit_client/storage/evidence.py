@@ -21,6 +21,13 @@ _ENVELOPES: Final = schema.kept_envelopes
 _PROMISED: Final = schema.promised_envelopes
 _UNKNOWN: Final = schema.unknown_payloads
 
+OWN_ROWS: Final = select(schema.group_messages, _ENVELOPES.c.envelope).outerjoin(
+    _ENVELOPES,
+    (_ENVELOPES.c.originator_id == schema.group_messages.c.originator_id)
+    & (_ENVELOPES.c.sequence_id == schema.group_messages.c.sequence_id),
+)
+"""The messages that this installation read, each with its envelope, null where none is kept."""
+
 MOST_UNKNOWN: Final = 100
 """Payloads of one node that are kept though the chain does not have them."""
 

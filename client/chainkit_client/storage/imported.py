@@ -22,6 +22,9 @@ from chainkit_client.storage.sealing import Seal
 _FIELDS: Final = "imported_messages.unknown_fields"
 _SUBJECT: Final = "imported groups"
 
+IMPORTED_ROWS: Final = select(imported_messages, imported_files.c.installation).join(imported_files)
+"""The imported messages, each with the installation of its file."""
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedGroup:
@@ -69,13 +72,6 @@ def finish_file(connection: Connection, file_id: int, digest: bytes) -> None:
     """Store the digest of a file that was read to its end."""
     statement = update(imported_files).where(imported_files.c.id == file_id)
     connection.execute(statement.values(digest=digest))
-
-
-def read_files(connection: Connection) -> list[ImportedFile]:
-    """Return the imported files, in the order of their import."""
-    columns = imported_files.c
-    query = select(columns.installation, columns.created_ns, columns.imported_ns)
-    return [ImportedFile(*row) for row in connection.execute(query.order_by(columns.id))]
 
 
 def insert_group(connection: Connection, file_id: int, group: ImportedGroup) -> None:

@@ -39,7 +39,8 @@ MOST_ROUND_SECONDS: Final = 600.0
 
 _LEAST_ROUND_SECONDS: Final = 1.0
 _ROUNDS_PER_REPORT: Final = 20
-_LOOK_SECONDS: Final = 0.5
+_MOST_LOOK_SECONDS: Final = 5.0
+"""How often it is seen, at least, whether a node is to be asked or a report to be made."""
 _ANSWER_SECONDS: Final = 10.0
 _MOST_PAGES: Final = 10
 """Answers of one node that one round takes."""
@@ -77,6 +78,7 @@ class PayerReporter:
         self._may_report = may_report
         self._rounds = rounds
         self._clock = clock
+        self._look_seconds = min(round_seconds(report_seconds) / 2, _MOST_LOOK_SECONDS)
         self._most_wait_ns = round(report_seconds * NANOSECONDS_PER_SECOND)
         self._answered: set[int] = set()
         self._faults = PeerFaults(
@@ -92,7 +94,7 @@ class PayerReporter:
             # The indexer logs that a database is away.
             with suppress(StoreError):
                 await self._look(self._listing())
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(self._look_seconds)
 
     async def _look(self, listing: Listing) -> None:
         enabled = {each for each, node in listing.nodes.items() if node.is_enabled}

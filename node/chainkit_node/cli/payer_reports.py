@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import click
 from sqlalchemy import Connection
 
+from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.protocol.charges import ADDRESS_LENGTH
 from chainkit.protocol.payer_reports import PayerReport, PayerTotal, stored_report, verify_total
@@ -43,20 +45,25 @@ _COLUMNS: Final = {
 }
 """The columns of an export in Parquet, a row for each payer of a report."""
 
-_originator_option = click.option(
-    "--originator", "originator_id", type=click.IntRange(min=1), help="Only reports of this node."
+_NODE = click.IntRange(min=1)
+_only_option = click.option(
+    "--originator", "originator_id", type=_NODE, metavar="NODE", help="Only reports of this node."
 )
-_report_options = (
-    click.option(
-        "--originator", "originator_id", type=click.IntRange(min=1), required=True, help="Its node."
-    ),
-    click.option(
-        "--id",
-        "sequence_id",
-        type=click.IntRange(min=1),
-        required=True,
-        help="A sequence id that the report covers.",
-    ),
+_originator_option = click.option(
+    "--originator",
+    "originator_id",
+    type=_NODE,
+    metavar="NODE",
+    required=True,
+    help="The node whose envelopes the report is about.",
+)
+_id_option = click.option(
+    "--id",
+    "sequence_id",
+    type=click.IntRange(min=1),
+    metavar="ID",
+    required=True,
+    help="A sequence id that the report covers.",
 )
 
 
@@ -72,7 +79,7 @@ def payer_reports_command() -> None:
 
 @payer_reports_command.command("list", cls=CompleteCommand)
 @database_option
-@_originator_option
+@_only_option
 @click.option("--refused", "is_refused", is_flag=True, help="List those that this node refused.")
 @json_option
 def list_command(database: str, originator_id: int | None, is_refused: bool, as_json: bool) -> None:
@@ -98,8 +105,8 @@ def list_command(database: str, originator_id: int | None, is_refused: bool, as_
 
 @payer_reports_command.command("show", cls=CompleteCommand)
 @database_option
-@_report_options[0]
-@_report_options[1]
+@_originator_option
+@_id_option
 @json_option
 def show_command(database: str, originator_id: int, sequence_id: int, as_json: bool) -> None:
     """Show the totals of the report that covers a sequence id.
@@ -121,7 +128,7 @@ def show_command(database: str, originator_id: int, sequence_id: int, as_json: b
 
 @payer_reports_command.command("export", cls=CompleteCommand)
 @database_option
-@_originator_option
+@_only_option
 @click.option(
     "--format",
     "form",
@@ -143,17 +150,17 @@ def export_command(database: str, originator_id: int | None, form: str, output: 
     Example:
       chainkit node payer-reports export --database node.db --output reports.json
     """
+    write = _write_json if form == "json" else _write_parquet
     with _new_file(output) as file, existing(database) as store, store.reading() as connection:
-        rows = _stored(connection, originator_id)
-        count = (_write_json if form == "json" else _write_parquet)(file, connection, rows)
+        count = write(file, connection, _stored(connection, originator_id))
     click.echo(f"{output}: {counted(count, 'payer report')}")
 
 
 @payer_reports_command.command("prove", cls=CompleteCommand)
 @click.argument("payer")
 @database_option
-@_report_options[0]
-@_report_options[1]
+@_originator_option
+@_id_option
 def prove_command(payer: str, database: str, originator_id: int, sequence_id: int) -> None:
     """Print a payer's total of one report, in JSON, with the proof that the report has it.
 
@@ -251,11 +258,14 @@ def _sums(each: dict[str, Any]) -> str:
     return f"{messages}, {each['bytes']} bytes, {each['byte_days']} byte-days"
 
 
-def _new_file(path: Path) -> BinaryIO:
+@contextmanager
+def _new_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that appears once all is written. Raises ConfigurationError."""
+    if path.exists():
+        raise ConfigurationError("--output", "a new file", "one that exists", str(path))
     try:
-        return path.open("xb")
-    except FileExistsError as error:
-        raise ConfigurationError("--output", "a new file", "one that exists", str(path)) from error
+        with moved_into_place(path) as partial, partial.open("xb") as file:
+            yield file
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ConfigurationError("--output", "a file to write", reason, str(path)) from error

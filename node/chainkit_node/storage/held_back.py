@@ -35,8 +35,8 @@ def without_held_back(
 
     A group message waits that names a later payload of the chain than its topic has, and than the
     reader's ``cursor`` names. All that its originator has behind it waits, too: a cursor cannot
-    leave it out. Rows are in the order of originator and sequence id; ``now_ns`` is in nanoseconds
-    since 1970.
+    leave it out. Those of one originator are in the order of their sequence ids; ``now_ns`` is in
+    nanoseconds since 1970.
     """
     seen = cursor.get(BLOCKCHAIN_ORIGINATOR_ID, 0)
     waiting = [row for row in rows if waits(row, seen, now_ns)]

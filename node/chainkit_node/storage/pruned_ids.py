@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from sqlalchemy import BigInteger, Connection, bindparam, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, bindparam, insert, select, update
 
 from chainkit_node.storage import schema
 
@@ -77,12 +77,6 @@ def read_pruned_runs(connection: Connection, originator_id: int, ids: range) -> 
         end = min(block_ids(block_of(first)).stop, ids.stop)
         for start, stop in _runs(read_pruned(connection, originator_id, first, end - 1)):
             yield range(first + start, first + stop)
-
-
-def count_pruned(connection: Connection, originator_id: int) -> int:
-    """Return how many of an originator's ids were pruned."""
-    query = select(func.sum(_rows.count)).where(_rows.originator_id == originator_id)
-    return int(connection.scalar(query) or 0)
 
 
 def add_pruned(connection: Connection, originator_id: int, sequence_ids: Iterable[int]) -> None:

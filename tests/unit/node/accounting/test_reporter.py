@@ -65,7 +65,7 @@ class World:
         if not self.knows_own_log:
             raise NotReady("own log", "known", "not yet")
 
-    def play(self, reader: Bookkeeper, seconds: float = 4.0, reports: bool = True) -> None:
+    def play(self, reader: Bookkeeper, seconds: float = 40.0, reports: bool = True) -> None:
         """Run one node's task for so long."""
         reporter = PayerReporter(
             reader.books,

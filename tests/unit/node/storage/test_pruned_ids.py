@@ -15,7 +15,6 @@ from chainkit_node.storage.gaps import GapRow, GapState, insert_gap, unknown_gap
 from chainkit_node.storage.pruned_ids import (
     BLOCK_IDS,
     add_pruned,
-    count_pruned,
     next_pruned,
     read_due,
     read_pruned,
@@ -54,7 +53,6 @@ def test_read__ids_in_any_pattern__are_those_that_were_added(
         add_pruned(connection, ORIGINATOR, some)
         added.update(some)
 
-    assert count_pruned(connection, ORIGINATOR) == len(added)
     ids = range(chance.randint(1, BLOCK_IDS), 3 * BLOCK_IDS + 9)
     runs = list(read_pruned_runs(connection, ORIGINATOR, ids))
     assert all(runs)
@@ -79,7 +77,7 @@ def test_add_pruned__a_hundred_thousand_holes__cost_less_than_2_megabytes(
     assert database.file is not None
     with database.writing() as connection:
         add_pruned(connection, ORIGINATOR, range(1, 100_000 * 101, 101))
-        assert count_pruned(connection, ORIGINATOR) == 100_000
+        assert len(list(read_pruned_runs(connection, ORIGINATOR, range(1, 2**62)))) == 100_000
     log = database.file.with_name(f"{database.file.name}-wal")
 
     assert log.stat().st_size + database.file.stat().st_size < 2_000_000

@@ -10,32 +10,38 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope, in_time_order
 from chainkit_node.storage.held_back import named_commit
 
-_PAST_EPOCHS: Final = 3
-"""Commits after which a client still reads a message (MAX_PAST_EPOCHS in libxmtp)."""
+PAST_EPOCHS: Final = 3
+"""Commits after which a client still reads a message (MAXPAST_EPOCHS in libxmtp)."""
 _UNNAMED_NS: Final = 60 * NANOSECONDS_PER_SECOND
 """How much later than a commit a message is that need not name the commit to come behind it."""
 
 
 def in_epoch_order(
-    commits: Sequence[StoredEnvelope], others: Sequence[StoredEnvelope], seen: int
+    commits: Sequence[StoredEnvelope],
+    others: Sequence[StoredEnvelope],
+    seen: int,
+    last_seen: Callable[[bytes], Sequence[int]],
 ) -> list[StoredEnvelope]:
     """Return the first rows of a page that loses nothing, in the order of the groups' epochs.
 
     ``commits`` are the chain's next payloads for groups by sequence id, of which a reader has
-    ``seen`` those up to an id; ``others`` are the next envelopes of all other originators. A commit
+    ``seen`` those up to an id; ``others`` are the next envelopes of all other originators.
+    ``last_seen`` returns the ids of a topic's last ``PAST_EPOCHS`` payloads that the reader has: a
+    stream asks for one page behind a commit, and never shows a commit that the page lacks. A commit
     stands before the first message that names the commit or a later one, and no sooner: other
     messages before it are of earlier epochs. The page ends with the first row after which a client
     would lose one; there is at least one row, if there is any.
     """
-    page = _ClientsPage(seen)
+    page = _ClientsPage(seen, last_seen)
     waiting = deque(commits)
     for row in in_time_order(others):
         is_of_group = bool(commits) and TopicKind.GROUP_MESSAGE.matches(row.topic)
@@ -67,9 +73,10 @@ class _Message:
 class _ClientsPage:
     """Rows of a page, and the order in which today's clients read them."""
 
-    def __init__(self, seen: int) -> None:
+    def __init__(self, seen: int, last_seen: Callable[[bytes], Sequence[int]]) -> None:
         self.rows: list[StoredEnvelope] = []
         self._seen = seen
+        self._last_seen = cache(last_seen)
         self._commits: defaultdict[bytes, list[StoredEnvelope]] = defaultdict(list)
         self._messages: defaultdict[bytes, list[_Message]] = defaultdict(list)
         self._read_at: defaultdict[tuple[int, bytes], int] = defaultdict(int)
@@ -77,7 +84,7 @@ class _ClientsPage:
     def takes_commit(self, row: StoredEnvelope) -> bool:
         """Add a commit, unless a client would apply it too early for a message of the page."""
         overtaken = [m for m in self._messages[row.topic] if m.read_at >= row.originator_ns]
-        if any(each.commits_after >= _PAST_EPOCHS for each in overtaken):
+        if any(each.commits_after >= PAST_EPOCHS for each in overtaken):
             return False
         for each in overtaken:
             each.commits_after += 1
@@ -98,7 +105,7 @@ class _ClientsPage:
         self._read_at[log] = read_at
         self.rows.append(row)
         later = [c for c in commits if c.sequence_id > name and c.originator_ns <= read_at]
-        # A reader may have seen any number of commits after an earlier one.
-        unknown = _PAST_EPOCHS if name < self._seen else 0
-        self._messages[row.topic].append(_Message(read_at, len(later) + unknown))
+        applied = self._last_seen(row.topic) if name < self._seen else ()
+        commits_after = len(later) + sum(sequence_id > name for sequence_id in applied)
+        self._messages[row.topic].append(_Message(read_at, commits_after))
         return True

@@ -14,7 +14,7 @@ from chainkit.protocol.originated_envelope import (
 )
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope, in_time_order
-from chainkit_node.storage.epoch_order import in_epoch_order
+from chainkit_node.storage.epoch_order import PAST_EPOCHS, in_epoch_order
 from support import publishes
 from support.indexer.fake_node import KEY
 from support.seeds import seeds
@@ -56,7 +56,9 @@ class Story:
         rows = sorted(self.behind(cursor), key=lambda row: (row.originator_id, row.sequence_id))
         commits = [row for row in rows if row.originator_id == CHAIN]
         others = in_time_order(row for row in rows if row.originator_id != CHAIN)
-        page = in_epoch_order(commits[:limit], others[:limit], cursor.get(CHAIN, 0))
+        seen = cursor.get(CHAIN, 0)
+        last_seen = range(seen, 0, -1)[:PAST_EPOCHS]
+        page = in_epoch_order(commits[:limit], others[:limit], seen, lambda _: last_seen)
         return sorted(page[:limit], key=lambda row: (row.originator_id, row.sequence_id))
 
 
@@ -151,6 +153,18 @@ def test_pages__fewer_than_all_and_whole_seconds__todays_client_can_read_each_me
 
     assert not client.dropped
     assert client.most_behind <= 3
+
+
+@pytest.mark.parametrize("seed", seeds(60, 20, 2_000))
+def test_stream__asks_for_one_page_at_a_commit__page_has_the_commit(seed: int) -> None:
+    told, cursor = Story(), dict.fromkeys((CHAIN, ANN, BEN), 0)
+    for row, name in dated_in_seconds(Random(seed)).names.items():
+        told.names[row] = name
+        # A message in a stream does not move the cursor with which today's clients sync.
+        if row.originator_id == CHAIN:
+            page = told.page(cursor, 100)
+            assert row in page
+            cursor |= {each.originator_id: each.sequence_id for each in page}
 
 
 def test_page__no_message_overtakes_another__has_all() -> None:

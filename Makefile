@@ -151,6 +151,7 @@ forge-suites:
 test-tools: setup $(STAMPS)/spark  ## the tools' own tests, the planted bugs, a quick run of each benchmark
 	$(PYTEST) tests/tools -q -rs $(PARALLEL)
 
+test-all: export TURNS :=
 test-all: test test-tools fuzz soak  ## everything, for a night
 
 test-changed: setup $(STAMPS)/spark  ## the tests that the change since BASE (HEAD) can break
@@ -172,13 +173,15 @@ coverage: setup  ## fail unless these suites reach every branch of the contracts
 contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
-# Servers are waited for much of the time: three workers keep two cores busy.
+# Servers are waited for much of the time: three workers keep two cores busy. A third of the longest
+# files is played, another one each day (ADR 41): `make integration TURNS=` plays all.
 integration: WORKERS := 3
+TURNS ?= --of-the-day
 integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and clients
 	@# The demo takes longest: begun first, it ends long before the rest does. Each worker keeps a
 	@# network of nodes from its first test that asks for one: begun last, it idles for nobody.
 	$(PYTEST) tests/e2e tests/jobs tests/indexer tests/council tests/client tests/verification tests/network -q -rs \
-	  $(PARALLEL)
+	  $(TURNS) $(PARALLEL)
 
 test-chains: setup  ## the indexer on geth, built where Go is, and on hardhat from npm; says what is left out
 	@if command -v go > /dev/null || [ -x .cache/bin/geth ]; then tools/install_geth.sh $(CACHE); \

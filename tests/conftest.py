@@ -13,6 +13,7 @@ pytest_plugins = [
     "support.chains.chain",
     "support.durations",
     "support.indexer.databases",
+    "support.turns",
     "support.warm_commands",
 ]
 

@@ -12,14 +12,14 @@ Imports run one way, and import-linter holds them to it (``make check``)::
         nodes                            asks nodes and gateways over gRPC
         evidence, service, terminal      what proves a finding; what all services and all command
                                          lines share
-        contracts, exports, identity, misbehavior  what stands on the chain; tables of Parquet;
+        contracts, exports, identity, misbehavior  contracts on the chain; tables of Parquet;
                                          inboxes; reports about nodes, and what they prove
         chain, documents                 endpoints; files that people and strangers wrote
-        ethereum, protocol, text         blocks and receipts; the bytes of XIP-49; words
+        ethereum, protocol, text         blocks and receipts; the bytes of XIP-49; texts for people
         signatures, types                keys; the values that travel
         errors, extras                   the one exception tree; how to install what is missing
 
-``chain`` alone talks to an endpoint, ``nodes`` alone to a node. Code that makes or judges bytes
+``chain`` alone talks to an endpoint, ``nodes`` alone to a node. Code that makes or checks bytes
 (protocol, ethereum, evidence, identity, misbehavior, ``exports.tables``) has no network, no clock
 and no environment: the same chain gives the same bytes to everyone who holds this wheel.
 """

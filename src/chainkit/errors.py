@@ -56,13 +56,13 @@ class ChainkitError(Exception):
     """
 
     def __init__(self, subject: str, expected: object, got: object, place: str = "") -> None:
-        """Keep the parts for callers that act on them; the message is built from them."""
+        """Keep the parts for callers that use them; the message is built from the parts."""
         self.subject = subject
         self.expected = expected
         self.got = got
         self.place = place
         is_state = expected is None
-        # An empty text would end the sentence where its reader waits for more.
+        # An empty text would leave the sentence without its end.
         words = "nothing" if got == "" else got
         message = f"{subject} {got}" if is_state else f"{subject}: expected {expected}, got {words}"
         super().__init__(f"{message} ({place})" if place else message)
@@ -77,7 +77,7 @@ class ConfigurationError(ChainkitError):
 
 
 class MalformedData(ChainkitError):
-    """Bytes are not what they should be."""
+    """Bytes are not in the expected form."""
 
 
 class MalformedLog(MalformedData):
@@ -93,11 +93,11 @@ class MalformedMls(MalformedData):
 
 
 class MalformedAnswer(MalformedData):
-    """A peer answered what no node that keeps to the protocol can: it lies, or just changed."""
+    """A peer's answer that no node within the protocol gives: the peer lies, or just changed."""
 
 
 class InvalidSignature(MalformedData):
-    """A signature recovers to no public key, or to another one than it must."""
+    """A signature recovers to no public key, or to another key than required."""
 
 
 class RefusedUpdate(MalformedData):
@@ -107,9 +107,9 @@ class RefusedUpdate(MalformedData):
 
 
 class Unprovable(MalformedData):
-    """A row leaves out what its hash is made of, or is of a type that this version does not know.
+    """A row lacks a part of what its hash covers, or is of a type that this version does not know.
 
-    It may be true: nothing here can tell. ``place`` names the column.
+    The row may be true: this check cannot decide. ``place`` names the column.
     """
 
 
@@ -138,25 +138,25 @@ class EndpointTimedOut(EndpointUnavailable):
 
 
 class EndpointFault(EndpointUnavailable):
-    """A JSON-RPC error came, by whose code the request itself is not at fault."""
+    """A JSON-RPC error whose code does not blame the request itself."""
 
 
 class StateFault(EndpointFault, StateUnavailable):
-    """An error that says in words that the block's state is not kept."""
+    """An error whose text reports that the block's state is not kept."""
 
 
 class MethodFault(EndpointFault, MethodUnavailable):
-    """An error that says in words that the method is not offered."""
+    """An error whose text reports that the method is not offered."""
 
 
 class RateLimited(RetryableChainError):
-    """The endpoint asks for fewer requests; ``retry_after`` is in seconds, if it said."""
+    """The endpoint asks for fewer requests; ``retry_after`` is in seconds, if the answer has it."""
 
     retry_after: float | None = None
 
 
 class RangeRefused(RetryableChainError):
-    """The endpoint gives logs of fewer blocks at once; ``suggested_blocks`` if it said how many."""
+    """The endpoint gives logs of fewer blocks at once; ``suggested_blocks`` if it names them."""
 
     suggested_blocks: int | None = None
 
@@ -182,7 +182,7 @@ class OversizedBatch(OversizedAnswer):
 
 
 class Disproved(InconsistentAnswer):
-    """An answer contradicts a hash that it belongs to: no replica that lags explains that."""
+    """An answer contradicts a hash that it belongs to: no replica that lags explains this."""
 
 
 class FatalChainError(ChainError):
@@ -202,23 +202,23 @@ class RefusedRequest(FatalChainError):
 
 
 class AccessRefused(RefusedRequest):
-    """HTTP itself refuses, as for a revoked key: no matter what is asked."""
+    """HTTP itself refuses, as for a revoked key: every request is refused."""
 
 
 class StateRefused(RefusedRequest, StateUnavailable):
-    """A refusal that says in words that the block's state is not kept."""
+    """A refusal whose text reports that the block's state is not kept."""
 
 
 class MethodRefused(RefusedRequest, MethodUnavailable):
-    """A refusal that says in words that the method is not offered."""
+    """A refusal whose text reports that the method is not offered."""
 
 
 class NoTracing(FatalChainError):
-    """The endpoint cannot tell what a transaction would change, though it can call it."""
+    """The endpoint cannot trace a transaction's changes, though it can call the transaction."""
 
 
 class UndecodedState(FatalChainError):
-    """A transaction would change what nobody can name: ``got`` lists all of it."""
+    """A transaction would change something without a known name: ``got`` lists all such changes."""
 
 
 class TransactionFailed(FatalChainError):

@@ -21,7 +21,7 @@ PAYER_LABEL: Final = b"payer|"
 """Label of PayerEnvelope.payer_signature, as XIP-49 has it."""
 
 TARGET_LABEL: Final = b"target|"
-"""Stands before PAYER_LABEL where a payer's signature binds the target originator, too."""
+"""A label before PAYER_LABEL where a payer's signature covers the target originator, too."""
 
 ORIGINATOR_LABEL: Final = b"originator|"
 """Label of OriginatorEnvelope.originator_signature."""
@@ -39,7 +39,7 @@ PAYER_ATTESTATION_LABEL: Final = b"payer-report-attestation|"
 """Label of the signatures of nodes that computed the same payer report."""
 
 JWT_LABEL: Final = b"jwt|"
-"""Label of the signature of a token by which a node tells another who it is."""
+"""Label of the signature of a token by which a node proves its identity to another node."""
 
 SECRET_LENGTH: Final = 32
 SIGNATURE_LENGTH: Final = 65
@@ -49,13 +49,13 @@ SECP256K1_ORDER: Final = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25
 
 def keccak256(data: bytes) -> bytes:
     """Return the 32-byte keccak256 of ``data``."""
-    # Not by eth-hash: all that it imports takes 4 MB in the process that signs.
+    # Without eth-hash: its imports take 4 MB in the process that signs.
     digest: bytes = keccak_256(data).digest()
     return digest
 
 
 class SigningKey:
-    """A secp256k1 private key that shows only its public half."""
+    """A secp256k1 private key; its repr shows only the public key."""
 
     __slots__ = ("_private_key", "public_key")
 
@@ -69,7 +69,7 @@ class SigningKey:
         self.public_key: bytes = self._private_key.public_key.format(compressed=False)
 
     def __repr__(self) -> str:
-        """Show whose key it is, never the key."""
+        """Show the key's address, never the key."""
         return f"SigningKey(address={address_of(self.public_key)})"
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -106,7 +106,7 @@ def recover_public_key(signature: bytes, digest: bytes) -> bytes:
 
 
 def is_valid_public_key(public_key: bytes) -> bool:
-    """Tell whether this is an uncompressed secp256k1 point, 0x04 ‖ X ‖ Y (XIP-49 §3.1.1)."""
+    """Return whether this is an uncompressed secp256k1 point, 0x04 ‖ X ‖ Y (XIP-49 §3.1.1)."""
     if len(public_key) != PUBLIC_KEY_LENGTH or public_key[0] != 0x04:
         return False
     try:

@@ -29,7 +29,8 @@ _PASSING: Final = (
 class Stamp:
     """The two numbers in a file's header that mark it as the database of one program.
 
-    Errors name such a file by ``owned``, as in "a client's database", and others by ``other``.
+    Errors name a file with this stamp by ``owned``, as in "a client's database", and other files by
+    ``other``.
     """
 
     application_id: int
@@ -43,12 +44,12 @@ class Stamp:
         connection.exec_driver_sql(f"PRAGMA user_version = {self.user_version}")
 
     def marks(self, connection: Connection) -> bool:
-        """Tell whether the file has this mark, of this version."""
+        """Return whether the file has this mark, of this version."""
         names = ("application_id", "user_version")
         return all(_header(connection, name) == getattr(self, name) for name in names)
 
     def check(self, connection: Connection, subject: str, error: type[ChainkitError]) -> None:
-        """Raise ``error`` where the file has no such mark, or one of another version."""
+        """Raise ``error`` where the file has no such mark, or a mark of another version."""
         if _header(connection, "application_id") != self.application_id:
             raise error(subject, self.owned, self.other)
         version = _header(connection, "user_version")
@@ -118,7 +119,7 @@ def driver_of(connection: Connection) -> sqlite3.Connection:
 
 
 def is_new(connection: Connection) -> bool:
-    """Tell whether no program has marked the file, or made a table in it."""
+    """Return whether no program has marked the file, or made a table in it."""
     return not _header(connection, "application_id") and not _header(connection, "schema_version")
 
 
@@ -132,10 +133,10 @@ def errors_as(refusal: Refusal, driver_error: type[Exception] = sqlite3.Error) -
 
 
 def may_pass(cause: BaseException | None) -> bool:
-    """Tell whether waiting may help: the file is locked, or the disk is full or out of order."""
+    """Return whether waiting may help: the file is locked, or the disk is full or out of order."""
     if isinstance(cause, OSError):
         return cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
-    # The lowest byte is the kind of error, the others say which of its causes.
+    # The lowest byte is the kind of error, the others identify its cause.
     return getattr(cause, "sqlite_errorcode", 0) & 0xFF in _PASSING
 
 

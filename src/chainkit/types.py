@@ -20,7 +20,7 @@ BLOCKCHAIN_ORIGINATOR_ID = 0
 NANOSECONDS_PER_SECOND = 1_000_000_000
 
 Place: TypeAlias = tuple[int, int]
-"""Where an envelope stands in all logs: originator id and sequence id."""
+"""The place of an envelope in all logs: originator id and sequence id."""
 
 
 class TopicKind(IntEnum):
@@ -36,7 +36,7 @@ class TopicKind(IntEnum):
         return _KIND_BYTES[self] + identifier
 
     def matches(self, topic: bytes) -> bool:
-        """Tell whether a topic is of this kind."""
+        """Return whether a topic is of this kind."""
         return topic.startswith(_KIND_BYTES[self])
 
 
@@ -82,8 +82,8 @@ class BlockHeader:
     logs_bloom: bytes | None = field(default=None, compare=False, repr=False)
     """256 bytes: filter over the addresses and topics of the block's logs. None if not read."""
     roots: BlockRoots | None = field(default=None, compare=False, repr=False)
-    """None unless the hash was computed from the header's fields: only then is anything else here
-    proved by it."""
+    """None unless the hash was computed from the header's fields: only then do the roots prove
+    anything."""
     doubt: str = field(default="", compare=False, repr=False)
     """Why the fields do not prove the hash: what follows "the header of block 7 …". Empty where
     there are roots."""
@@ -101,7 +101,7 @@ class Log(NamedTuple):
     """A log as an endpoint gave it, with its place in the chain."""
 
     address: bytes
-    """20 bytes: the contract that emitted it."""
+    """20 bytes: the contract that emitted the log."""
     topics: tuple[bytes, ...]
     """32 bytes each; the first is the keccak256 of the event's signature."""
     data: bytes
@@ -132,17 +132,17 @@ class Receipt:
     succeeded: bool
     """Status 1; a transaction that reverted has no logs."""
     to: bytes | None
-    """20 bytes: what the transaction itself called; None if it deployed a contract."""
+    """20 bytes: the address that the transaction itself called; None if it deployed a contract."""
     block: BlockHeader
     logs: tuple[Log, ...]
 
     @property
     def place(self) -> str:
-        """Where the transaction stands, for error messages."""
+        """The transaction's place, for error messages."""
         return f"transaction 0x{self.transaction_hash.hex()} in block {self.block.reference}"
 
 
-# A tuple, like the log: it is made twice for every payload.
+# A tuple, like the log: an event is made twice for every payload.
 class PayloadEvent(NamedTuple):
     """An event that becomes a node-0 envelope: MessageSent or IdentityUpdateCreated, by its kind.
 
@@ -179,7 +179,7 @@ class Node:
     """65 bytes: uncompressed secp256k1 point, 0x04 ‖ X ‖ Y."""
     http_address: str
     is_enabled: bool
-    """The prototype calls it ``isHealthy``; §3.1.1 calls it status."""
+    """The prototype calls this field ``isHealthy``; §3.1.1 calls it status."""
 
 
 def status_name(is_enabled: bool) -> str:

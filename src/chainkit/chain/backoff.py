@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Final
 
 _MOST_GROWTHS: Final = 64
-"""More of them would overflow after days without an answer."""
+"""More doublings would overflow after days without an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait, all in seconds; who waits counts the failures."""
+    """The pauses before another attempt, in seconds; the caller counts the failures."""
 
     first_seconds: float
     longest_seconds: float
@@ -22,9 +22,9 @@ class Backoff:
     """Share of a pause, from 0 to 1, that chance may take away."""
 
     def pause(self, growths: int, uniform: Callable[[], float] = random.random) -> float:
-        """Return the pause after it has grown so often (0: the first one).
+        """Return the pause after ``growths`` increases (0: the first pause).
 
-        ``uniform`` draws from [0, 1); it is not called without jitter.
+        ``uniform`` draws from [0, 1); without jitter it is not called.
         """
         grown = self.first_seconds * self.factor ** min(growths, _MOST_GROWTHS)
         ceiling = min(grown, self.longest_seconds)

@@ -1,9 +1,9 @@
 """Blocks as endpoints answer them, encoded as their hashes and roots commit to them.
 
 The JSON is encoded straight to RLP, field by field, by the tables of ``chainkit.ethereum``. All
-functions raise Unprovable, which names the field, where one is left out or has a form that cannot
-be encoded, and for a type of transaction that this version does not know. Transactions and
-receipts have to be completed before (see ``completion``).
+functions raise Unprovable, which names the field, where a field is left out or cannot be encoded,
+and for a type of transaction that this version does not know. Transactions and receipts have to be
+completed before (see ``completion``).
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ from chainkit.text.printable import printable
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
 
 _Encode = Callable[[Any], bytes]
-"""Makes RLP of a value of JSON. Raises KeyError, TypeError or ValueError where it is none such."""
+"""Makes RLP of a JSON value. Raises KeyError, TypeError or ValueError for a value of another
+kind."""
 
 _Field = tuple[str, _Encode, bytes | None, str]
-"""A name in the JSON, its encoding, the RLP of a null if null has a meaning, and the words for
-what is expected."""
+"""The field's name in the JSON, its encoding, the RLP of a null if null has a meaning, and the
+expected form in words."""
 
 
 def _fixed(length: int) -> _Encode:
@@ -156,7 +157,7 @@ _LOG_FIELDS: Final[tuple[_Field, ...]] = (
 
 
 def header_doubt(answer: Mapping[str, Any]) -> str:
-    """Say why fields that do not hash to the block's hash prove no lie; empty where they do.
+    """Return why a header that does not have the block's hash proves no lie; empty where it does.
 
     The words follow "the header of block 7 …".
     """
@@ -224,7 +225,8 @@ _BLOOM_FIELDS: Final[tuple[_Field, ...]] = (("logsBloom", _ENCODINGS[BLOOM], Non
 
 
 def _receipt_fields(answer: Mapping[str, Any], type_: int) -> tuple[_Field, ...]:
-    # Until Canyon a receipts root left out the nonce, though endpoints tell it since Regolith.
+    # Until Canyon a receipts root left out the nonce, though endpoints return the nonce since
+    # Regolith.
     is_of_canyon = type_ == OPTIMISM_DEPOSIT and answer.get("depositReceiptVersion") is not None
     return (*_RECEIPT_FIELDS, *_DEPOSIT_FIELDS) if is_of_canyon else _RECEIPT_FIELDS
 
@@ -252,7 +254,7 @@ def _items(answer: Mapping[str, Any], fields: Iterable[_Field], subject: str) ->
             got = "nothing" if value is None else _shown(value)
         else:
             continue
-        # Without its context: its text may be as long as the endpoint likes.
+        # Raised without its context: the context's text may be as long as the endpoint likes.
         raise Unprovable(subject, words, got, f"field {name}")
     return items
 

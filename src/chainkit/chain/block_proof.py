@@ -1,8 +1,8 @@
-"""Proves what an endpoint says of a block: its header by the hash, all else by the header's roots.
+"""Proves an endpoint's block: its header by the block's hash, its contents by the header's roots.
 
-A header's hash is the keccak256 of its fields. Two of them are the roots of tries over the block's
-transactions and receipts (yellow paper, section 4.3): a transaction proves its own hash and place,
-a receipt proves its logs.
+A header's hash is the keccak256 of its fields. Two of the fields are the roots of tries over the
+block's transactions and receipts (yellow paper, section 4.3): a transaction proves its own hash and
+place, a receipt proves its logs.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from chainkit.text.hexadecimal import hex0x, parse_bytes
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockHeader, BlockRoots, Log
 
 _CALLS_PER_BLOCK: Final = 2
-"""Its transactions and its receipts."""
+"""The block's transactions and receipts."""
 _BLOCKS_PER_BATCH: Final = BATCH_SIZE // _CALLS_PER_BLOCK
 
 
 @dataclass(frozen=True, slots=True)
 class ProvedBlock:
-    """A block whose hash its header has, and whose header's roots its contents have."""
+    """A block whose header has the block's hash, and whose contents have the header's roots."""
 
     header: bytes
-    """RLP: its keccak256 is the block's hash."""
+    """RLP of the header: its keccak256 is the block's hash."""
     transactions: tuple[bytes, ...]
     """EIP-2718 encodings, in the block's order."""
     receipts: tuple[bytes, ...]
@@ -47,12 +47,12 @@ class ProvedBlock:
 
 
 def prove_header(client: RpcClient, header: BlockHeader, answer: Mapping[str, Any]) -> BlockHeader:
-    """Return a header with its roots if the fields of its JSON hash to what the endpoint says.
+    """Return a header with its roots if the fields of its JSON hash to the hash in the answer.
 
-    A chain may have fields in its headers that are not known here, and endpoints leave out what
-    the newest hard fork added: then the header is returned without roots, and with the doubt.
-    Raises Disproved where no field can be missing: the header has all that are known, or those of
-    a later header that the endpoint proved.
+    A chain may have header fields that are not known here, and endpoints leave out the fields of
+    the newest hard fork: then the header is returned without roots, and with the doubt. Raises
+    Disproved where no field can be missing: the header has all known fields, or those of a later
+    header that the endpoint proved.
     """
     encoded, doubt = _encoded_header(client, header, answer)
     if encoded is None:
@@ -67,7 +67,7 @@ def prove_header(client: RpcClient, header: BlockHeader, answer: Mapping[str, An
 def _encoded_header(
     client: RpcClient, header: BlockHeader, answer: Mapping[str, Any]
 ) -> tuple[bytes | None, str]:
-    """Return the RLP of a header, which hashes to what it says, or None and why not."""
+    """Return the RLP of a header that hashes to its own ``hash``, or None and the reason."""
     try:
         encoded = encode_header(answer)
     except Unprovable as error:
@@ -76,7 +76,8 @@ def _encoded_header(
     if (found := keccak256(encoded)) == header.hash:
         proved[fields] = max(header.number, proved.get(fields, 0))
         return encoded, ""
-    # Hard forks only add fields: below a proved header with the same ones, none can be missing.
+    # Hard forks only add fields: below a proved header with the same fields, no field can be
+    # missing.
     if proved.get(fields, -1) < header.number and (doubt := header_doubt(answer)):
         return None, doubt
     subject = f"block {header.number} at {client.name}"
@@ -89,10 +90,10 @@ def proved_logs(
     """Yield for each of some blocks with roots its wanted logs, proved with their places.
 
     Reads all transactions and receipts of the blocks, some blocks at once. Raises Disproved where
-    they do not have the header's roots, and Unprovable, which names the field, where one is left
-    out, or for a type of transaction that is not known here: the blocks before are proved. Raises
-    MethodUnavailable or RefusedRequest where the endpoint offers no receipts, and
-    InconsistentAnswer where it now has another block at the height.
+    the contents do not have the header's roots. Raises Unprovable, which names the field, where a
+    field is left out, or for a type of transaction that is not known here: the blocks before are
+    proved. Raises MethodUnavailable or RefusedRequest where the endpoint offers no receipts, and
+    InconsistentAnswer where the endpoint now has another block at the height.
     """
     for start in range(0, len(headers), _BLOCKS_PER_BATCH):
         yield from _proved_logs(
@@ -160,7 +161,7 @@ def _whole_blocks(
 def _hashes(client: RpcClient, number: int, block: Any, chain_id: int) -> list[bytes]:
     """Return the hashes of a block's transactions, computed from their fields.
 
-    Returns none where they cannot be computed: the proof of the transactions says why.
+    Returns none where a hash cannot be computed: the proof of the transactions gives the reason.
     """
     try:
         return [keccak256(each) for each in _sent(client, number, block, chain_id).encoded]
@@ -222,7 +223,7 @@ def _proved_contents(
             # Nodes that lost the receipts of a block answer so: that proves no lie.
             raise Unprovable(about_receipts, expected, "none")
         if None in named:
-            # Nothing says that these are of this block.
+            # Nothing shows that these receipts belong to this block.
             raise client.inconsistent(about_receipts, expected, found)
         raise Disproved(f"{about_receipts} at {client.name}", expected, found)
     outcomes = _part(
@@ -267,7 +268,7 @@ def _part(
 ) -> _Part:
     """Return the transactions or receipts of a block completed and encoded.
 
-    Raises Unprovable where they lack a field.
+    Raises Unprovable where a field is missing.
     """
 
     def read(values: Any) -> _Part:

@@ -1,4 +1,4 @@
-"""The receipts of blocks: by block where the endpoint offers that, else by their transactions."""
+"""The receipts of blocks: by block where the endpoint offers that method, else by transaction."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from chainkit.errors import MethodUnavailable, OversizedAnswer
 Answered = TypeVar("Answered")
 
 _ASK_AGAIN_SECONDS: Final = 600.0
-"""How long an endpoint without ``eth_getBlockReceipts`` is not asked for it: behind one URL may be
-several nodes."""
+"""How long an endpoint without ``eth_getBlockReceipts`` is not asked for this method: several nodes
+may be behind one URL."""
 
 
 def receipts_of_blocks(

@@ -73,7 +73,7 @@ class Traffic:
 
 
 class RpcClient:
-    """One JSON-RPC endpoint. ``name`` is what errors show: never a path, it may hold a key."""
+    """One JSON-RPC endpoint. Errors show ``name``, without a path, which may hold a key."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class RpcClient:
         retry: RetryPolicy | None = None,
         secrets: tuple[str, ...] = (),
     ) -> None:
-        """Take what carries the requests; tests pass one that answers from memory.
+        """Take the transport of the requests; tests pass a transport that answers from memory.
 
         ``secrets`` are kept out of errors, should the endpoint repeat them.
         """
@@ -94,7 +94,7 @@ class RpcClient:
         self._batch_size = BATCH_SIZE
         self._counting = threading.Lock()
         self.proved_header_fields: dict[tuple[str, ...], int] = {}
-        """Which fields of hard forks a header has that was proved, to the highest such block."""
+        """The fields of hard forks in a proved header, up to the highest such block."""
         self.block_receipts_from = 0.0
         """On the monotonic clock, when the endpoint is asked for receipts by block again."""
 
@@ -118,7 +118,7 @@ class RpcClient:
         ``longest_answer_bytes`` is RangeRefused for logs, InconsistentAnswer for all else.
         """
         name = location_of(url)
-        # At DEBUG it logs the URL, which may hold a key.
+        # At DEBUG the library logs the URL, which may hold a key.
         logging.getLogger("urllib3.connectionpool").setLevel(logging.INFO)
         timeouts = Timeouts(connect_timeout_seconds, timeout_seconds)
         transport = HttpTransport(url, timeouts, longest_answer_bytes)
@@ -134,8 +134,8 @@ class RpcClient:
     def request(self, method: str, *params: Any) -> Any:
         """Return the result of one call; null is None.
 
-        A refused ``eth_getLogs`` of several blocks is RangeRefused for any words, unless they say
-        that requests are too frequent or that the endpoint lags behind.
+        A refused ``eth_getLogs`` of several blocks is RangeRefused whatever the error's text,
+        unless the text reports too frequent requests or an endpoint that lags behind.
         """
         return self._retried(partial(self._one_request, method, params))
 
@@ -143,9 +143,9 @@ class RpcClient:
         """Return the results of many calls, in their order, in as few requests as allowed.
 
         If one call is refused, the batch is refused; a limit of requests or of a batch takes
-        precedence over other refusals. Where a request has more calls than the endpoint takes,
-        half as many are sent from then on, and at last each alone. Raises OversizedAnswer, or
-        RangeRefused if logs of several blocks are among the calls, where the answers are more
+        precedence over other refusals. Where a request has more calls than the endpoint takes, half
+        as many calls are sent from then on, at last one call per request. Raises OversizedAnswer,
+        or RangeRefused if logs of several blocks are among the calls, where the answers are more
         bytes than the endpoint gives at once.
         """
         results: list[Any] = []
@@ -218,7 +218,8 @@ class RpcClient:
                 self._requests += 1
                 self._seconds += time.perf_counter() - start
         # Raised outside of the handler: the caught error names the URL, which may contain a key,
-        # and its frames contain the answer. An error raised within would keep both as its context.
+        # and its frames contain the answer. An error raised in the handler would keep both as its
+        # context.
         raise failure
 
     def _result(self, method: str, query: LogQuery | None, answer: Any) -> Any:
@@ -241,7 +242,7 @@ class RpcClient:
         return self._sorter.inconsistent(subject, expected, got)
 
     def parsed(self, subject: str, parse: Callable[[Any], Parsed], answer: Any) -> Parsed:
-        """Return what ``parse`` makes of an answer. Raises InconsistentAnswer if it cannot."""
+        """Return an answer as ``parse`` reads it. Raises InconsistentAnswer if ``parse`` fails."""
         try:
             return parse(answer)
         except (KeyError, TypeError, ValueError, AttributeError) as error:

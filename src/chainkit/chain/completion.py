@@ -1,9 +1,9 @@
-"""Transactions and receipts as endpoints answer them, with what follows from what filled in.
+"""Completes transactions and receipts of endpoints: fields that follow from others are filled in.
 
-Endpoints leave out what other fields say, and fill in what a type of transaction does not have.
-The proof of a block and the chain export both read what these functions return: so both know the
-same rules. A field may be *assumed*, too: the answer lacks it, and most likely it is nothing. A
-hash that fits proves the assumption. A hash that does not fit proves no lie.
+Endpoints leave out fields that follow from other fields, and add fields that a type of transaction
+does not have. The proof of a block and the chain export both call these functions, so both apply
+the same rules. A field may also be *assumed*: the answer lacks the field, and most likely its value
+is nothing. A hash that fits proves the assumption. A hash that does not fit proves no lie.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ _NOTHING: Final = {
     "value": "0x0",
     "input": "0x",
 }
-"""Fields that each transaction has in JSON, and what stands there if a type has no such field."""
+"""Fields that each transaction has in JSON, and the value of the field for a type that has no such
+field."""
 
 _FIRST_OF_A_CHAIN: Final = 35
 """The lowest ``v`` of a legacy transaction that was signed for one chain (EIP-155)."""
@@ -55,7 +56,8 @@ class Completed:
 
     answer: Answer
     assumed: tuple[str, ...] = ()
-    """The names of fields that the answer lacks, and that might be others than is assumed."""
+    """The names of fields that the answer lacks, and whose values might differ from the assumed
+    ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +69,9 @@ class _Rules:
     has_fee_cap_of_gas_price: bool
     """Nodes answer the fee cap as the price, under that name alone."""
     uncommitted: Mapping[str, str]
-    """No hash commits to these: they say nothing of the transaction."""
+    """Fields to which no hash commits, and that are no part of the transaction."""
     assumed: Mapping[str, Any]
-    """Name to what its absence most likely means."""
+    """Field name to the most likely meaning of its absence."""
 
 
 def camel_case(column: str) -> str:
@@ -113,7 +115,7 @@ _RULES: Final = {type_: _rules(type_) for type_ in TRANSACTION_TYPES}
 
 
 def transaction_type(answer: Answer) -> int:
-    """Return the type of a transaction or receipt; LEGACY where none is told (before Berlin)."""
+    """Return the type of a transaction or receipt; LEGACY where there is none (before Berlin)."""
     type_ = answer.get("type")
     return LEGACY if type_ is None else parse_integer(type_)
 
@@ -124,10 +126,10 @@ def transaction_input(answer: Answer) -> Any:
 
 
 def completed_transaction(answer: Any, chain_id: int) -> Completed:
-    """Return a transaction with what it leaves out, as far as that follows from the rest.
+    """Return a transaction with its left-out fields, as far as they follow from the other fields.
 
-    ``chain_id`` is the chain's: a transaction that names one was signed for it. Raises TypeError
-    or ValueError where the answer is no object, or its type no integer.
+    ``chain_id`` is the chain's: a transaction that names a chain id was signed for this chain.
+    Raises TypeError or ValueError where the answer is no object, or its type no integer.
     """
     if not isinstance(answer, dict):
         raise TypeError("expected an object")
@@ -153,7 +155,7 @@ def completed_transaction(answer: Any, chain_id: int) -> Completed:
         if answer.get(name) is None and name not in more:
             more[name] = text
     for name, value in rules.assumed.items():
-        # A null that is told is told: that a contract is created, for one.
+        # A null in the answer is a value: for one, that a contract is created.
         if name not in answer or (answer[name] is None and value is not None):
             more[name] = value
             assumed.append(name)
@@ -161,7 +163,7 @@ def completed_transaction(answer: Any, chain_id: int) -> Completed:
 
 
 def _signature(answer: Answer, type_: int, assumed: list[str]) -> dict[str, Any]:
-    """Return ``v`` as the hash needs it: the parity, but for a legacy transaction (EIP-155)."""
+    """Return ``v`` as the hash needs it: the parity, except for a legacy transaction (EIP-155)."""
     v, parity = answer.get("v"), answer.get("yParity")
     if type_ != LEGACY:
         if parity is not None:
@@ -186,7 +188,7 @@ def _parity_of(v: Any) -> dict[str, Any]:
 
 
 def _integer(value: Any) -> int | None:
-    """Return the integer of a field, None where it is none: whoever encodes it will say so."""
+    """Return the integer of a field, None for anything else: the encoder will report the field."""
     try:
         return parse_integer(value)
     except (TypeError, ValueError, AttributeError):
@@ -194,7 +196,7 @@ def _integer(value: Any) -> int | None:
 
 
 def completed_receipt(answer: Any, transaction: Answer) -> Completed:
-    """Return a receipt with what its completed transaction says of it.
+    """Return a receipt with the fields that follow from its completed transaction.
 
     Raises TypeError where the answer is no object.
     """

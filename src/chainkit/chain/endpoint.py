@@ -19,7 +19,7 @@ ContractCall = tuple[bytes, bytes]
 """A contract's address and the calldata."""
 
 Message = Mapping[str, str]
-"""A call as ``eth_call`` takes it: ``from``, ``to``, ``data``; ``value`` and ``gas`` if need be."""
+"""A call as ``eth_call`` takes it: ``from``, ``to``, ``data``; ``value`` and ``gas`` if needed."""
 
 StateOverrides = Mapping[str, Any]
 """By address, 0x-prefixed: the ``code`` or ``stateDiff`` that is supposed for one call."""
@@ -135,8 +135,8 @@ class Endpoint(RpcClient):
     ) -> bytes:
         """Return the answer to a message at a block, with some state replaced.
 
-        Errors are those of ``call``; an endpoint that supposes nothing may refuse the overrides,
-        or pass over them.
+        Errors are those of ``call``; an endpoint without support for overrides may refuse them, or
+        ignore them.
         """
         supposed = [overrides] if overrides else []
         answer = self.request("eth_call", message, _pinned(block), *supposed)
@@ -162,9 +162,9 @@ class Endpoint(RpcClient):
         return self.request("debug_traceCall", message, hex(block.number), options)
 
     def calls(self, calls: Sequence[ContractCall], block: BlockReference) -> list[bytes]:
-        """Return what contracts answer to many calls at a block, in their order.
+        """Return the answers of contracts to many calls at a block, in the order of the calls.
 
-        Errors are those of ``call``: one call refused is all of them refused.
+        Errors are those of ``call``: where one call is refused, all are refused.
         """
         answers = self.batch([_call_at(block, *each) for each in calls])
         return [self.parsed("eth_call", parse_bytes, answer) for answer in answers]
@@ -232,7 +232,7 @@ class Endpoint(RpcClient):
         return prove_header(self, self.parsed("block latest", parse_header, head), head)
 
     def tagged_header(self, tag: Literal["safe", "finalized"]) -> BlockHeader | None:
-        """Return the newest block that the chain calls so, or None where it calls none so."""
+        """Return the newest block with a tag, or None where the chain has no such block."""
         try:
             return self.find_header(tag)
         except AccessRefused:
@@ -252,7 +252,7 @@ class Endpoint(RpcClient):
         return self.batch([("eth_getTransactionByHash", (hex0x(each),)) for each in hashes])
 
     def receipts(self, hashes: Sequence[bytes]) -> list[Any]:
-        """Return receipts as the endpoint gave them, in one batch; None for an unknown one."""
+        """Return receipts as the endpoint gave them, in one batch; None for an unknown receipt."""
         return self.batch([("eth_getTransactionReceipt", (hex0x(each),)) for each in hashes])
 
     def full_blocks(self, numbers: Sequence[int]) -> list[Any]:
@@ -262,15 +262,15 @@ class Endpoint(RpcClient):
     def block_receipts(self, numbers: Sequence[int]) -> list[Any]:
         """Return the receipts of blocks of some heights, as the endpoint gave them.
 
-        By height: not every endpoint takes a hash. Each receipt names its block's.
+        By height: not every endpoint takes a hash. Each receipt names the hash of its block.
         """
         return self.batch([("eth_getBlockReceipts", (hex(each),)) for each in numbers])
 
     def raw_transactions(self, hashes: Sequence[bytes]) -> list[bytes | None]:
         """Return signed transactions as they were sent, None where the endpoint knows none.
 
-        Raises InconsistentAnswer where one does not hash to what was asked for, RefusedRequest
-        where the endpoint does not offer the method.
+        Raises InconsistentAnswer where a transaction does not hash to the requested hash,
+        RefusedRequest where the endpoint does not offer the method.
         """
         answers = self.batch([("eth_getRawTransactionByHash", (hex0x(each),)) for each in hashes])
         return [self._raw(each, answer) for each, answer in zip(hashes, answers, strict=True)]

@@ -1,7 +1,7 @@
-"""Failures of a request, sorted into the errors of ``chainkit.errors`` by what helps now.
+"""Sorts failures of a request into the errors of ``chainkit.errors``, by the remedy.
 
-The refusal of a request for logs may mean that it asked for too many blocks. An error shows only
-the host of the endpoint's URL, and removes parts of the URL that the endpoint repeats.
+The refusal of a request for logs may mean that the request was for too many blocks. An error shows
+only the host of the endpoint's URL, and removes parts of the URL that the endpoint repeats.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from chainkit.errors import (
 )
 
 BATCH: Final = "batch"
-"""Stands for the method where an error is about several calls."""
+"""The method's name in an error about several calls."""
 
 _REVERT_CODE: Final = 3
 _NO_SUCH_BLOCK_CODE: Final = -39001
@@ -57,13 +57,13 @@ _TIMEOUT_STATUSES: Final = frozenset({408, 504, 524})
 _TOO_MUCH_STATUSES: Final = frozenset({400, 413, 422})
 _ENTITY_TOO_LARGE: Final = 413
 _ACCESS_STATUSES: Final = frozenset({401, 402, 403, 407})
-"""Statuses that only a person can correct. All others pass: a load balancer may say 404 for a
-moment."""
+"""HTTP statuses that only a person can correct. All others pass by themselves: a load balancer may
+answer 404 for a moment."""
 
 _HEX: Final = re.compile("0x(?:[0-9a-fA-F]{2})*")
 _OF_TRANSACTIONS: Final = frozenset({"eth_getTransactionByHash", "eth_getTransactionReceipt"})
 _STATE_METHODS: Final = frozenset({"eth_call", "eth_getCode"})
-"""Words of providers that answer for old blocks only to those who pay."""
+"""Words of providers that answer for old blocks only to paying customers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class RpcErrorObject:
 
     @classmethod
     def of(cls, error: object) -> Self:
-        """Read it."""
+        """Read an answer's error."""
         if not isinstance(error, dict):
             return cls(None, str(error), None)
         code = error.get("code")
@@ -90,7 +90,7 @@ class RpcErrorObject:
         return str(self.data) if is_hex else None
 
     def means_unknown(self, method: str) -> bool:
-        """Tell whether the answer says that a transaction is not known, or not yet."""
+        """Return whether the answer means that a transaction is not known, or not yet."""
         return method in _OF_TRANSACTIONS and tells_of_unfinished_index(self.message)
 
     @classmethod
@@ -108,7 +108,7 @@ class RpcErrorObject:
 
 @dataclass(frozen=True, slots=True)
 class FailureSorter:
-    """Builds the errors of one endpoint. ``secrets`` are kept out of what it shows."""
+    """Builds the errors of one endpoint. The errors do not show ``secrets``."""
 
     name: str
     secrets: tuple[str, ...] = ()
@@ -134,16 +134,16 @@ class FailureSorter:
     def of_batch(
         self, about: RpcErrorObject, query: LogQuery | None, method: str = BATCH, calls: int = 1
     ) -> ChainError | None:
-        """Return the error of a batch that exceeds a limit, None where an error says another thing.
+        """Return the error of a batch above a limit, None where an error is about something else.
 
-        ``query`` is all that the batch of ``calls`` calls asks for in logs. ``method`` is that of
-        the call that the error answers.
+        ``query`` covers all logs that the batch of ``calls`` calls asks for. ``method`` is the
+        method of the call that the error answers.
         """
         limit = read_batch_limit(about.message, about.data)
         text = shown(about.message, self.secrets)
         if limit is BatchLimit.CALLS:
             return OversizedBatch(f"batch at {self.name}", "answers", text)
-        # A refused range may say in words which one would be answered.
+        # The text of a refused range may name a range that would be answered.
         if limit is None or calls == 1 or method == "eth_getLogs":
             return None
         return self.of_failure(BATCH, AnswerTooLarge(text), query)
@@ -168,7 +168,7 @@ class FailureSorter:
     def log_query_error(self, query: LogQuery, refusal: Refusal, message: str) -> ChainError:
         """Return the error for a refused query for logs.
 
-        A single block cannot be asked for in parts: there it is the endpoint that is of no use.
+        A single block cannot be requested in parts: then the endpoint itself is unusable.
         """
         if refusal.kind is RefusalKind.RATE:
             return self._rate_limited(message, refusal.retry_after)
@@ -203,7 +203,7 @@ class FailureSorter:
         if status in _ACCESS_STATUSES:
             return AccessRefused(self.name, "HTTP 200", got)
         if status in _TOO_MUCH_STATUSES:
-            # In words it may say that it does not offer the method.
+            # The text may report that the endpoint does not offer the method.
             if about is None:
                 return RefusedRequest(self.name, "HTTP 200", got)
             refused_type, _ = _error_types(method, about)
@@ -214,7 +214,7 @@ class FailureSorter:
     def _oversized_batch(
         self, failure: HttpFailure, about: RpcErrorObject | None, query: LogQuery | None
     ) -> ChainError | None:
-        """Return the error if the status is about a batch's size, by its words or by itself."""
+        """Return the error if the answer is about a batch's size, by its text or its status."""
         if about is not None and (error := self.of_batch(about, query)):
             return error
         if failure.status != _ENTITY_TOO_LARGE or (query is not None and query.blocks > 1):
@@ -262,7 +262,7 @@ def _error_types(
 ) -> tuple[type[RefusedRequest], type[EndpointFault]]:
     """Return how a refusal and a fault with these words are typed; a revert's words are not read.
 
-    Some words tell of both: a state that is unavailable to ``eth_call`` is no missing method.
+    Some texts match both: a state that is unavailable to ``eth_call`` is no missing method.
     """
     if about.code == _REVERT_CODE:
         return RefusedRequest, EndpointFault
@@ -278,7 +278,7 @@ def _seconds(header: str | None) -> float | None:
 
 
 def unanswered_reason(error: requests.RequestException) -> str:
-    """Say in a few words why no answer came; the full text names the URL, which may hold a key."""
+    """Return why no answer came, in a few words; the full text has the URL, maybe with a key."""
     if "Name or service not known" in str(error) or "resolve" in str(error):
         return "no such host"
     return "connection refused" if "refused" in str(error) else type(error).__name__

@@ -1,7 +1,7 @@
-"""Wakes whoever waits for the next block: a WebSocket's ``newHeads`` where there is one, else time.
+"""Wakes the caller that waits for the next block: by a WebSocket's ``newHeads``, else after a time.
 
 A notification only wakes the caller, which asks the endpoint that it trusts for the head. So a
-subscription may lie, repeat itself or fall silent, and at worst the caller polls.
+subscription may lie, repeat itself or fall silent: at worst the caller polls.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _CONNECT_SECONDS: Final = 10.0
 _CLOSE_SECONDS: Final = 2.0
 _SLICE_SECONDS: Final = 0.05
 SHORTEST_INTERVAL_SECONDS: Final = 0.02
-"""Between two notifications that wake: a flood of them must not make a flood of polls."""
+"""The shortest time between two notifications that wake the caller: a flood of notifications must
+not cause a flood of polls."""
 
 _LONGEST_NOTIFICATION_BYTES: Final = 2**20
 _SUBSCRIBE: Final = orjson.dumps(
@@ -45,7 +46,7 @@ class SubscriptionState(StrEnum):
     CONNECTING = "connecting"
     SUBSCRIBED = "subscribed"
     WAITING = "waiting"
-    """Lost or refused; it is tried again after a pause."""
+    """The subscription was lost or refused; the watcher subscribes again after a pause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,12 @@ class HeadStatistics:
     state: SubscriptionState
     notifications: int
     wake_ups: int
-    """By one or more notifications; fewer where they come in a flood."""
+    """Calls that one or more notifications woke; fewer than notifications where these come in a
+    flood."""
     reconnects: int
-    """How often it was lost or refused, and tried again."""
+    """How often the subscription was lost or refused, and tried again."""
     mute: int
-    """How often it was given up for saying nothing while polls saw the head move."""
+    """How often the subscription was given up: it was silent while polls saw the head move."""
     last_error: str | None
     """In a few words, without the URL."""
 
@@ -69,7 +71,7 @@ class _Mute(Exception):
 
 
 class HeadWatcher:
-    """Use as a context manager. Without a URL it only polls."""
+    """Use as a context manager. Without a URL the watcher only polls."""
 
     def __init__(
         self, websocket_url: str | None, poll_seconds: float, watchdog_seconds: float = 30.0
@@ -109,15 +111,15 @@ class HeadWatcher:
             connection.close()
         if self._url is not None:
             self._thread.join(_CLOSE_SECONDS)
-        # A thread that still waits for a server may write to it yet.
+        # A thread that still waits for a server may still write to the socket.
         if not self._thread.is_alive():
             self._wake_up.close()
 
     def wait(self, is_stopped: Callable[[], bool], seconds: float | None = None) -> bool:
         """Wait for a new head, for ``seconds`` at most (``poll_seconds`` if not given).
 
-        Returns whether a notification woke it, also one that came before the call. Ends within
-        a twentieth of a second once ``is_stopped``.
+        Returns whether a notification ended the wait, also a notification that came before the
+        call. Ends within a twentieth of a second once ``is_stopped``.
         """
         deadline = time.monotonic() + (self._poll_seconds if seconds is None else seconds)
         while not is_stopped():
@@ -129,7 +131,7 @@ class HeadWatcher:
         return False
 
     def saw_head(self, block_hash: bytes) -> None:
-        """Give the watchdog the head that a poll found: without it, missed heads go unnoticed."""
+        """Report to the watchdog the head that a poll found: else missed heads go unnoticed."""
         self._watchdog.saw_head(block_hash)
 
     def statistics(self) -> HeadStatistics:
@@ -154,7 +156,7 @@ class HeadWatcher:
                 self._mute += 1
                 self._last_error = "a subscription that says nothing"
             except Exception as error:
-                # Whatever it is, polling goes on and the subscription is tried again.
+                # Polling goes on after any error, and the subscription is tried again.
                 self._last_error = _reason(error)
             if self._notifications > before:
                 in_vain = 0
@@ -166,7 +168,7 @@ class HeadWatcher:
     def _listen(self) -> None:
         assert self._url is not None
         self._state = SubscriptionState.CONNECTING
-        # At DEBUG it logs the handshake with the path, which may hold a key.
+        # At DEBUG the library logs the handshake with the path, which may hold a key.
         logger = logging.getLogger("websockets.client")
         logger.setLevel(logging.INFO)
         connection = connect(
@@ -220,12 +222,12 @@ class WakeUp:
         try:
             os.write(self._writer, b"!")
         except BlockingIOError:
-            return  # It is full of earlier ones.
+            return  # The queue is full of earlier notifications.
 
     def wait(self, seconds: float) -> bool:
-        """Return whether it was set since the last time, waiting for it if need be.
+        """Return whether the event was set since the last call; wait for the event if need be.
 
-        The first time at once, then at most once in SHORTEST_INTERVAL_SECONDS.
+        The first call returns at once, later ones at most once in SHORTEST_INTERVAL_SECONDS.
         """
         if not self._poll.poll(1000 * seconds):
             return False
@@ -262,7 +264,8 @@ class Watchdog:
     def notified(self) -> None:
         """Take note of a notification."""
         with self._lock:
-            # It may be the late one of a move that was seen already, or come before the poll.
+            # The notification may be a late one of a move that was seen already, or precede the
+            # poll.
             self._is_covered = self._missed_since is None
             self._missed_since = None
 
@@ -276,21 +279,21 @@ class Watchdog:
             self._is_covered = self._is_covered and not moved
 
     def is_mute(self) -> bool:
-        """Tell whether the head moved long ago without a notification."""
+        """Return whether the head moved long ago without a notification."""
         with self._lock:
             since = self._missed_since
             return since is not None and self._clock() - since >= self._seconds
 
 
 def _reason(error: Exception) -> str:
-    # Its text may name the URL, which may hold a key.
+    # The error's text may name the URL, which may hold a key.
     if isinstance(error, InvalidStatus):
         return f"HTTP {error.response.status_code}"
     return type(error).__name__
 
 
 def _object(message: str | bytes) -> dict[str, Any]:
-    """Return a message's JSON object. Raises ValueError if it is none."""
+    """Return a message's JSON object. Raises ValueError for anything else."""
     value = orjson.loads(message)
     if not isinstance(value, dict):
         raise ValueError("no JSON object")

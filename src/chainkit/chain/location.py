@@ -12,7 +12,8 @@ _KNOWN_SCHEMES: Final = ("http", "https", "ws", "wss", "ftp", "file")
 _WITHOUT_SCHEME: Final = re.compile(
     r"(?P<place>([A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5})([/?#].*)?"
 )
-"""As in `127.0.0.1:8545`; with a user and password it is none, so `place` holds no secret."""
+"""Such as `127.0.0.1:8545`. A URL with a user and password is no location, so `place` holds no
+secret."""
 _SHORTEST_KEY: Final = 8
 """Shorter parts of a path are words: v2, mainnet."""
 _LONGEST_TEXT: Final = 300
@@ -21,8 +22,8 @@ _LONGEST_TEXT: Final = 300
 def location_of(url: str, subject: str = "RPC endpoint", scheme: str = "http") -> str:
     """Return scheme, host and port of a URL of a scheme or its encrypted form.
 
-    Raises ConfigurationError, which shows no part of the rest, and says what to write where only
-    the scheme is missing.
+    Raises ConfigurationError, which shows no other part of the URL, and names the correct form
+    where only the scheme is missing.
     """
     try:
         parts = urlsplit(url)
@@ -41,7 +42,7 @@ def location_of(url: str, subject: str = "RPC endpoint", scheme: str = "http") -
 
 
 def secrets_of(url: str) -> tuple[str, ...]:
-    """Return what of a URL may be a key, the longest first, as an endpoint might repeat it."""
+    """Return a URL's parts that may be keys, the longest first: an endpoint may repeat any."""
     parts = urlsplit(url)
     words = [*parts.path.split("/"), *parts.query.split("&")]
     words += [word.partition("=")[2] for word in words]
@@ -51,7 +52,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
 
 
 def shown(text: object, secrets: tuple[str, ...]) -> str:
-    """Return what somebody else wrote, bounded and without the keys that it may repeat."""
+    """Return a stranger's text, bounded and without the keys that it may repeat."""
     # Cut only afterwards: half a key is one that is not recognized.
     line = str(text)[: 10 * _LONGEST_TEXT]
     for secret in secrets:

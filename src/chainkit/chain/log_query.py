@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 _SEVERAL: Final = 2
-"""Blocks of a query that does not say how many."""
+"""Blocks of a query that names no number of blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogQuery:
-    """The range that an ``eth_getLogs`` asked for, as far as an error tells."""
+    """The range that an ``eth_getLogs`` asked for, as far as an error needs it."""
 
     subject: str
     blocks: int
 
     @classmethod
     def among(cls, calls: Sequence[tuple[str, Sequence[Any]]]) -> Self | None:
-        """Return all that calls ask for in logs, or None if they ask for none."""
+        """Return the range of logs that some calls ask for, or None if they ask for no logs."""
         queries = [cls._of(params[0]) for method, params in calls if method == "eth_getLogs"]
         if len(queries) < 2:
             return queries[0] if queries else None

@@ -28,7 +28,7 @@ class RangeWidth:
         self.blocks = min(first, most)
 
     def refused(self, asked: int, suggested: int | None = None) -> None:
-        """Take note that a range of ``asked`` blocks was refused, with the width it ``suggested``.
+        """Record that ``asked`` blocks were refused; the endpoint ``suggested`` a width, or none.
 
         A suggestion that was refused as well is not followed again until an answer has come.
         """
@@ -38,7 +38,7 @@ class RangeWidth:
         self._answers_until_wider, self._is_refused = _ANSWERS_UNTIL_WIDER, True
 
     def answered(self, asked: int, fitting: int | None = None) -> None:
-        """Take note of an answer; ``fitting`` is how many such blocks the caller can take."""
+        """Record an answer; ``fitting`` is how many such blocks the caller can take."""
         self._is_refused = False
         if self._answers_until_wider:
             self._answers_until_wider -= 1

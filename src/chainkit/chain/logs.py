@@ -1,4 +1,4 @@
-"""Filters of eth_getLogs, and logs that its answer must not contain."""
+"""Filters of eth_getLogs, and checks for logs that an answer must not contain."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LogFilter:
     """32 bytes: the first indexed argument; empty means any."""
 
     def query(self, **blocks: str) -> dict[str, Any]:
-        """Return the parameter of eth_getLogs, with the blocks as it takes them."""
+        """Return the parameter of eth_getLogs for these blocks."""
         wanted = [["0x" + topic.hex() for topic in self.topics] or None]
         if self.argument:
             wanted.append(["0x" + self.argument.hex()])
@@ -34,7 +34,7 @@ class LogFilter:
         return blocks | (addresses if self.addresses else {}) | topics
 
     def takes(self, address: bytes, topics: Sequence[bytes]) -> bool:
-        """Tell whether it is for a log of a contract with these topics."""
+        """Return whether a log is of one of these contracts and has these topics."""
         is_of_contract = not self.addresses or address in self.addresses
         is_event = not self.topics or (bool(topics) and topics[0] in self.topics)
         return is_of_contract and is_event and self.argument in (b"", *topics[1:2])
@@ -63,7 +63,7 @@ def parse_wanted_logs(
         for address in {log.address for log in logs}.difference(wanted.addresses):
             raise client.inconsistent("log", "a contract asked for", f"0x{address.hex()}")
     logs.sort(key=_PLACE)
-    # They are in order, so the ends are enough: this runs for every page.
+    # The logs are in order, so both ends are enough: this check runs for every page.
     for log in (*logs[:1], *logs[-1:]):
         if not first <= log.block_number <= last:
             raise client.inconsistent("log", f"a block from {first} to {last}", log.place)

@@ -71,7 +71,7 @@ _COUNTED_AS_THEIR_KIND: Final = frozenset(
         StateUnavailable,
     }
 )
-"""Callers tell these apart; statistics count them as the class above them."""
+"""Errors that callers distinguish; statistics count them under the class above them."""
 
 
 class EndpointState(StrEnum):
@@ -79,11 +79,12 @@ class EndpointState(StrEnum):
 
     AVAILABLE = "available"
     COOLING = "cooling"
-    """It did not answer, wants fewer requests, or contradicted itself: a short rest."""
+    """The endpoint did not answer, wants fewer requests, or contradicted itself: a short rest."""
     QUARANTINED = "quarantined"
-    """It contradicted itself again and again, or serves another chain: checked before use."""
+    """The endpoint contradicted itself again and again, or serves another chain: checked before
+    use."""
     REFUSED = "refused"
-    """It refuses access: checked before use."""
+    """The endpoint refuses access: checked before use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,14 @@ class EndpointStatus:
     name: str
     state: EndpointState
     until: float | None
-    """On the pool's clock, when its rest ends; in the past while it waits to be checked."""
+    """On the pool's clock, when the endpoint's rest ends; in the past while the endpoint waits to
+    be checked."""
     consecutive_failures: int
     error: str | None
-    """Why it failed last; None where it has answered since."""
+    """Why the endpoint failed last; None where it has answered since."""
     requests: int
     errors: Mapping[str, int]
-    """By the error's class in snake_case; contradictions also by what they are about:
+    """Errors by class in snake_case; contradictions also by their subject:
     ``inconsistent_answer:log``, ``inconsistent_answer:block`` …"""
     bytes_received: int
     seconds_spent: float
@@ -107,7 +109,7 @@ class EndpointStatus:
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """An endpoint and what became of it; times are on the pool's clock. Not thread-safe."""
+    """An endpoint with its errors and rests; times are on the pool's clock. Not thread-safe."""
 
     endpoint: Endpoint
     uniform: Callable[[], float]
@@ -115,14 +117,14 @@ class Member:
     state: EndpointState = EndpointState.AVAILABLE
     until: float = 0.0
     earliest: float = 0.0
-    """When it may be asked if no other endpoint can be."""
+    """When the endpoint may be asked if no other endpoint can be."""
     must_be_checked: bool = False
     is_being_checked: bool = False
     error: ChainError | None = None
     failures: int = 0
-    """Since it last did what was asked, or passed a check."""
+    """Failures since the endpoint last did its work, or passed a check."""
     _failures_since_success: int = 0
-    """An endpoint that passes each check, and fails each time that it is used, rests longer."""
+    """Quarantines: an endpoint that passes each check, and fails at each use, rests longer."""
     _contradictions: deque[float] = field(default_factory=deque)
     _quarantines: int = 0
     _last_quarantine: float = 0.0
@@ -130,23 +132,23 @@ class Member:
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether only a person can correct it: another chain, or no access, again and again."""
+        """Whether only a person can help: another chain, or no access, again and again."""
         is_closed = isinstance(self.error, WrongChain | AccessRefused)
         return is_closed and self.failures >= FAILURES_UNTIL_HOPELESS
 
     def is_ready(self, now: float) -> bool:
-        """Tell whether it may be asked now, without a check."""
+        """Return whether the endpoint may be asked now, without a check."""
         return self.until <= now and not self.must_be_checked
 
     def succeed(self) -> None:
-        """Make it available after it did what was asked; its quarantines are not forgotten."""
+        """Make the endpoint available after it did its work; its quarantines are not forgotten."""
         self._release()
         self._failures_since_success = 0
         self._contradictions.clear()
 
     def pass_check(self) -> None:
-        """Make it available after a check, which says less than work that was done."""
-        # A quarantine forgot them when it began.
+        """Make the endpoint available after a check, which proves less than finished work."""
+        # A quarantine cleared the failures when it began.
         self._release()
 
     def _release(self) -> None:
@@ -155,11 +157,11 @@ class Member:
         self.failures, self.error = 0, None
 
     def fail(self, error: ChainError, now: float) -> None:
-        """Count an error and let the endpoint rest for it. RangeRefused is no fault of its."""
+        """Count an error and let the endpoint rest. RangeRefused is no fault of the endpoint."""
         self._errors[_kind(error)] += 1
         if isinstance(error, RangeRefused):
             return
-        # A copy holds no traceback, and with it no frames and their answers.
+        # A copy of the error holds no traceback, and so no frames and their answers.
         self.error = copy.copy(error)
         self.failures += 1
         self._failures_since_success += 1
@@ -169,11 +171,11 @@ class Member:
             self.must_be_checked = True
             self._rest(EndpointState.REFUSED, now, REFUSAL_SECONDS, LAST_RESORT_SECONDS)
         elif isinstance(error, RateLimited) and error.retry_after is not None:
-            # "At once" is not taken at its word: the next request may be refused as well.
+            # "At once" is not taken literally: the next request may be refused as well.
             seconds = max(min(error.retry_after, LONGEST_RETRY_AFTER_SECONDS), self._pause())
             self._rest(EndpointState.COOLING, now, seconds, seconds)
         elif isinstance(error, Disproved):
-            # No replica that lags says what a hash contradicts.
+            # A replica that only lags never contradicts a hash.
             self._quarantine(now, LAST_RESORT_SECONDS)
         elif isinstance(error, InconsistentAnswer):
             self._doubt(now)

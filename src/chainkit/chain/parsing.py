@@ -1,4 +1,4 @@
-"""An endpoint's JSON to typed values; KeyError, TypeError or ValueError where it is not such."""
+"""An endpoint's JSON to typed values; KeyError, TypeError or ValueError for another form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several endpoints of one chain, none of them reliable: which one to ask now, and which to rest.
+"""Several endpoints of one chain, none of them reliable: chooses the next one, and lets some rest.
 
 All waiting is done by the caller of ``choose``: the endpoints of a pool try once. A piece of work
 asks one endpoint only, and then reports with ``succeeded`` or ``failed``.
@@ -53,8 +53,8 @@ def _in_background(job: Callable[[], None]) -> None:
 class EndpointPool:
     """Asks the endpoint that the operator prefers, and others while it rests. Thread-safe.
 
-    An endpoint that failed and has rested is checked in the background while another one is used.
-    It is used again once it passes, if it comes before that other one in the operator's order.
+    An endpoint that failed and has rested is checked in the background while another endpoint is in
+    use. Once it passes, it is used again if the operator's order prefers it to the other endpoint.
     """
 
     def __init__(
@@ -91,8 +91,9 @@ class EndpointPool:
     ) -> Self:
         """Return a pool of the endpoints at some URLs, in order of preference, each checked.
 
-        Raises WrongChain if one of them serves another chain: its URL is a mistake. One that is
-        merely out of order rests, unless all are: then the first one's error is raised.
+        Raises WrongChain if an endpoint serves another chain: its URL is a mistake. An endpoint
+        that is merely out of order rests, unless all are out of order: then the first endpoint's
+        error is raised.
         """
         endpoints = []
         for number, url in enumerate(urls, 1):
@@ -141,14 +142,15 @@ class EndpointPool:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All of them, in the operator's order, whether they rest or not."""
+        """All endpoints, in the operator's order, resting or not."""
         return tuple(member.endpoint for member in self._members)
 
     def choose(self, asked: Collection[Endpoint] = ()) -> Endpoint:
-        """Return the endpoint to ask next, one that was asked already only if there is no other.
+        """Return the endpoint to ask next; one that was asked already only if there is no other.
 
-        Raises NoEndpointAvailable while all rest or fail their checks, and the first one's error
-        where all serve another chain or refuse access, again and again: a person has to see that.
+        Raises NoEndpointAvailable while all rest or fail their checks, and the first endpoint's
+        error where all serve another chain or refuse access, again and again: a person has to see
+        this.
         """
         checked: list[Member] = []
         while True:
@@ -259,10 +261,11 @@ class EndpointPool:
             self._member(endpoint).fail(error, self._clock())
 
     def saw_head(self, endpoint: Endpoint, number: int) -> None:
-        """Take note of the newest block of an endpoint.
+        """Record the newest block of an endpoint.
 
-        Where no endpoint has seen a higher one for STANDSTILL_SECONDS, the next one is chosen: an
-        endpoint that stays behind makes no error. That does no harm if the chain stands still.
+        Where no endpoint has seen a higher block for STANDSTILL_SECONDS, the next endpoint is
+        chosen: an endpoint that stays behind makes no error. The change does no harm if the chain
+        itself stopped.
         """
         with self._lock:
             now = self._clock()
@@ -282,7 +285,7 @@ class EndpointPool:
             return self._highest_head
 
     def saw_reorg(self, number: int) -> None:
-        """Take note that blocks were taken back: the chain may be shorter now than it was."""
+        """Record that blocks were taken back: the chain may be shorter now than it was."""
         with self._lock:
             self._highest_head, self._head_moved = number, self._clock()
 
@@ -294,7 +297,7 @@ class EndpointPool:
 
     @property
     def hosts(self) -> int:
-        """How many hosts the endpoints have, whether they rest or not."""
+        """Number of hosts of the endpoints, resting or not."""
         return len({_host(endpoint) for endpoint in self.endpoints})
 
     def others(self, endpoint: Endpoint) -> tuple[Endpoint, ...]:
@@ -306,7 +309,7 @@ class EndpointPool:
         return tuple(each for each in self.available() if _host(each) != host)
 
     def seconds_until_available(self) -> float:
-        """Return how long all of them rest; 0 if one may be asked now."""
+        """Return how long all endpoints rest; 0 if an endpoint may be asked now."""
         with self._lock:
             earliest = min(member.earliest for member in self._members)
             return max(earliest - self._clock(), 0.0)

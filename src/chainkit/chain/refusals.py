@@ -107,7 +107,7 @@ _SUGGESTIONS: Final = tuple(
         rf"\brange(?: \d+)? exceeds(?: [a-z,]+){{0,6}}:? {_NUMBER}",
         rf"\bspan.{{0,60}}exceeds? (?:the )?limit (?:of )?{_NUMBER}",
         rf"range limit (?:of |is )?{_NUMBER}",
-        # No word before the number may say that something else is counted.
+        # No word before the number may show another unit.
         r"\bmax(?:imum)?\b(?:(?!result|log|byte|response|size|address|topic|event|max)[^0-9]){0,60}?"
         + _NUMBER,
     )
@@ -119,12 +119,12 @@ _PAUSE: Final = re.compile(
 
 
 class BatchLimit(StrEnum):
-    """The limit that a batch exceeds; docs/endpoints.md lists who has which."""
+    """The limit that a batch exceeds; docs/endpoints.md lists the limits of each provider."""
 
     CALLS = "calls"
     """Send fewer calls in one request, from now on."""
     BYTES = "bytes"
-    """Ask for less at once; a single call's answer may exceed it, too."""
+    """Ask for less at once; the answer to a single call may exceed this limit, too."""
 
 
 class RefusalKind(StrEnum):
@@ -146,13 +146,14 @@ class Refusal:
 
     kind: RefusalKind
     suggested_blocks: int | None = None
-    """How many blocks it says it would answer for, if it does; it may be wrong."""
+    """The number of blocks that the endpoint offers to answer for, if it names one; it may be
+    wrong."""
     retry_after: float | None = None
-    """Seconds after which it would answer, if it says so."""
+    """Seconds after which the endpoint would answer, if it names them."""
 
 
 def read_refusal(code: int | None, message: str, data: object = None) -> Refusal:
-    """Return what an error to ``eth_getLogs`` means by its code, message and data."""
+    """Return the meaning of an error to ``eth_getLogs``, by its code, message and data."""
     text = _text(message, data)
     if code == 429 or _RATE.search(text):
         return Refusal(RefusalKind.RATE, retry_after=_pause(text))
@@ -166,7 +167,7 @@ def read_refusal(code: int | None, message: str, data: object = None) -> Refusal
 
 
 def read_rate_limit(code: int | None, message: str, data: object = None) -> Refusal | None:
-    """Return the rate limit that an error to any other method is, or None if it is none."""
+    """Return the rate limit that an error to any other method reports, or None."""
     text = _text(message, data)
     if code in (-32005, 429) or _RATE.search(text):
         return Refusal(RefusalKind.RATE, retry_after=_pause(text))
@@ -174,7 +175,7 @@ def read_rate_limit(code: int | None, message: str, data: object = None) -> Refu
 
 
 def read_batch_limit(message: str, data: object = None) -> BatchLimit | None:
-    """Return the limit that an error names, by its words: its codes mean other things elsewhere."""
+    """Return the limit that an error names, by its text: its codes mean other things elsewhere."""
     text = _text(message, data)
     if _TOO_MANY_CALLS.search(text):
         return BatchLimit.CALLS
@@ -182,27 +183,27 @@ def read_batch_limit(message: str, data: object = None) -> BatchLimit | None:
 
 
 def tells_of_missing_state(message: str) -> bool:
-    """Tell whether an endpoint says that it knows a block, but does not keep its state."""
+    """Return whether an endpoint reports that it knows a block, but does not keep its state."""
     return _NO_STATE.search(_text(message, None)) is not None
 
 
 def tells_of_missing_method(message: str) -> bool:
-    """Tell whether an endpoint says that it does not offer a method: its words do, not its code."""
+    """Return whether an endpoint's text, not its code, reports that it offers no such method."""
     return _NO_METHOD.search(_text(message, None)) is not None
 
 
 def tells_of_unfinished_index(message: str) -> bool:
-    """Tell whether an endpoint knows a transaction not yet, as null says elsewhere (geth)."""
+    """Return whether an endpoint does not know a transaction yet (geth; others answer null)."""
     return _NOT_YET_INDEXED.search(_text(message, None)) is not None
 
 
 def tells_of_pooled_transaction(message: str) -> bool:
-    """Tell whether a transaction that an endpoint refuses may be in a pool, or mined, already."""
+    """Return whether a transaction that an endpoint refuses may be in a pool, or mined, already."""
     return _MAY_BE_POOLED.search(_text(message, None)) is not None
 
 
 def tells_of_impossible_transaction(message: str) -> bool:
-    """Tell whether the same payload is refused for ever: for its size, its gas, or its cost."""
+    """Return whether the same payload is refused for ever: for its size, its gas, or its cost."""
     return _NEVER_PASSES.search(_text(message, None)) is not None
 
 
@@ -211,7 +212,7 @@ def _text(message: str, data: object) -> str:
 
 
 def _strings(data: Any, depth: int = 0) -> Iterator[str]:
-    """Yield what data says: Tenderly, Blast and Chainstack put there what the message lacks."""
+    """Yield the texts in the data, where Tenderly, Blast and Chainstack give the details."""
     if isinstance(data, str | int | float):
         yield str(data)[:_LONGEST_TEXT]
     elif isinstance(data, dict) and depth < _DEEPEST_DATA:

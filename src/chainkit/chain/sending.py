@@ -1,4 +1,4 @@
-"""Transactions on their way to the chain: nonce, fees, sending, and the wait for a receipt.
+"""Sends transactions: nonce, fees, sending, and the wait for a receipt.
 
 This package sends all its transactions here: direct changes, proposals, upgrades, deployments.
 """
@@ -42,7 +42,7 @@ _POLL_SECONDS: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class SignedTransaction:
-    """A transaction ready to be sent; whoever holds it can send it."""
+    """A transaction ready to be sent; anybody who holds its bytes can send it."""
 
     raw: bytes
     """EIP-2718 envelope."""
@@ -51,7 +51,7 @@ class SignedTransaction:
 
 
 Announce = Callable[[SignedTransaction], None]
-"""Takes a transaction right before it is sent, to show it to a person or to keep its hash."""
+"""Takes a transaction right before it is sent, to show the transaction or to keep its hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Sending:
     def send(self, signed: SignedTransaction) -> Receipt:
         """Announce a transaction, send it, and return its receipt, whatever its status.
 
-        A transaction that a pool may have is waited for, too. Raises as ``send_transaction``, and
+        A transaction that may be in a pool is waited for, too. Raises as ``send_transaction``, and
         TransactionFailed where there is no receipt in time.
         """
         self.announce(signed)
@@ -94,7 +94,7 @@ class Sending:
 
 
 def require_success(receipt: Receipt, subject: str, explain: Callable[[], str]) -> None:
-    """Raise TransactionFailed where a transaction has not status 1; ``explain`` says why."""
+    """Raise TransactionFailed unless a transaction's status is 1; ``explain`` gives the reason."""
     if not receipt.succeeded:
         raise TransactionFailed(subject, "status 1", explain(), receipt.place)
 
@@ -102,8 +102,8 @@ def require_success(receipt: Receipt, subject: str, explain: Callable[[], str]) 
 def next_nonce(endpoint: Endpoint, sender: str) -> int:
     """Return the nonce of an account's next transaction.
 
-    Raises RefusedRequest where transactions of the account still wait: a new one would replace one
-    of them, or hang behind it.
+    Raises RefusedRequest where transactions of the account still wait: a new transaction would
+    replace one of them, or wait behind it.
     """
     nonce = endpoint.transaction_count(sender, endpoint.head().reference)
     waiting = endpoint.pending_transaction_count(sender) - nonce
@@ -139,16 +139,16 @@ def draft_transaction(
 
 
 def with_margin(gas: int) -> int:
-    """Return a quarter more gas than was estimated, as far as one transaction may ask for it.
+    """Return a quarter more gas than was estimated, at most the cap of one transaction.
 
-    An estimate above EIP-7825's cap is another chain's, which has no such cap.
+    An estimate above EIP-7825's cap comes from a chain that has no such cap.
     """
     more = gas + gas // 4
     return more if gas > TRANSACTION_GAS_CAP else min(more, TRANSACTION_GAS_CAP)
 
 
 def check_cost(cost: int, max_cost: int) -> None:
-    """Raise ConfigurationError where what a transaction could cost is above a limit, in wei.
+    """Raise ConfigurationError where a transaction could cost more than a limit, in wei.
 
     The endpoint names gas and fees, and an endpoint that builds blocks earns them.
     """
@@ -161,9 +161,9 @@ def check_cost(cost: int, max_cost: int) -> None:
 def send_transaction(endpoint: Endpoint, signed: SignedTransaction) -> None:
     """Hand a signed transaction to the endpoint.
 
-    Raises RefusedRequest where it was refused, OutcomeUnknown where a pool may have it by the words
-    of the refusal or by an earlier attempt, and TransactionFailed with the hash to look for where
-    no clear answer came.
+    Raises RefusedRequest where the endpoint refused the transaction, OutcomeUnknown where a pool
+    may have it, by the text of the refusal or by an earlier attempt, and TransactionFailed with the
+    hash to look for where no clear answer came.
     """
     try:
         endpoint.send_raw(signed.raw)
@@ -218,7 +218,7 @@ def transaction_fees(endpoint: Endpoint) -> tuple[int, int]:
     base = endpoint.next_base_fee(endpoint.head().reference)
     most = max(_BASE_FEES_PER_TIP * base, _USUAL_TIP)
     if tip > most:
-        # The base fee is burnt; the tip is what whoever builds the block, and names it, is paid.
+        # The base fee is burnt; the tip is paid to the builder of the block, who also names it.
         expected = f"at most {most:,} wei per gas, at a base fee of {base:,}"
         raise RefusedRequest("tip that the endpoint asks for", expected, f"{tip:,}")
     return tip, 2 * base + tip

@@ -1,8 +1,8 @@
 """A requests session for endpoints that may mean harm: one deadline over each whole exchange.
 
 A socket's own time-out begins anew with each byte: an endpoint that sends its headers a byte at a
-time, or `100 Continue` without end, would hold who asked for ever. So each read and each write
-waits at most for the rest of the exchange's time, and no thread has to watch it.
+time, or `100 Continue` without end, would hold the caller for ever. So each read and each write
+waits at most for the rest of the exchange's time, and no watching thread is needed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from urllib3.util.connection import allowed_gai_family
 from chainkit.text.hosts import is_public
 
 LONGEST_HEADERS_BYTES: Final = 256 * 2**10
-"""Most bytes before a body: all headers, and those of interim answers before them."""
+"""Most bytes before a body: all headers, and those of interim answers before the final one."""
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 _refused: ContextVar[list[str] | None] = ContextVar("refused", default=None)
@@ -37,9 +37,9 @@ _refused: ContextVar[list[str] | None] = ContextVar("refused", default=None)
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Let all that sessions of this module do within, in this thread, end after some seconds.
+    """Give all exchanges of this module's sessions, in this thread, one deadline in seconds.
 
-    Only the search for a host's addresses is the operating system's, and takes its own time.
+    Only the lookup of a host's addresses is the operating system's, and takes its own time.
     """
     token = _deadline.set(time.monotonic() + seconds)
     try:
@@ -52,8 +52,8 @@ def deadline(seconds: float) -> Iterator[None]:
 def public_addresses_only() -> Iterator[list[str]]:
     """Let sessions of this module, in this thread, connect to public addresses alone.
 
-    Yields a list that gets each address that was refused. The address itself is asked, and not
-    the name, which may lead to another one a moment later. A proxy chooses for itself.
+    Yields a list that gets each address that was refused. The address itself is checked, not the
+    name, which may lead to another address a moment later. A proxy chooses its addresses itself.
     """
     refused: list[str] = []
     token = _refused.set(refused)
@@ -64,7 +64,7 @@ def public_addresses_only() -> Iterator[list[str]]:
 
 
 def seconds_left() -> float:
-    """Return what is left until the deadline: infinite without one, negative after it."""
+    """Return the seconds until the deadline: infinite without a deadline, negative after it."""
     return _deadline.get() - time.monotonic()
 
 
@@ -160,7 +160,7 @@ class _Connection(HTTPConnection):
         super().send(data)
 
     def _new_conn(self) -> socket.socket:
-        """Try the host's addresses in turn; all of them together end with the deadline."""
+        """Try the host's addresses in turn; all attempts together end with the deadline."""
         host = self._dns_host.strip("[]")
         try:
             found = socket.getaddrinfo(host, self.port, allowed_gai_family(), socket.SOCK_STREAM)

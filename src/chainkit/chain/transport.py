@@ -43,14 +43,14 @@ class MalformedAnswer(ValueError):
 
 
 class AnswerTooLarge(Exception):
-    """A body of more bytes than the bound; the rest of it was not read."""
+    """A body of more bytes than the bound; the remaining bytes were not read."""
 
 
 class HttpFailure(Exception):
     """A status other than 2xx, with the beginning of its body."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Keep what says why."""
+        """Keep the parts of the answer that give the reason."""
         super().__init__(f"HTTP {status}")
         self.status = status
         self.headers = headers
@@ -63,7 +63,7 @@ class Timeouts:
 
     connect: float = 5.0
     read: float = 20.0
-    """Between two pieces of an answer; all of them may take three times as long."""
+    """Between two pieces of an answer; the whole answer may take three times as long."""
 
     @property
     def exchange(self) -> float:
@@ -78,7 +78,7 @@ class Transport(Protocol):
         """Return the answer to one call."""
 
     def make_batch_request(self, calls: Sequence[RpcCall]) -> Any:
-        """Return the answers in the order of the calls, or the one that refuses them all."""
+        """Return the answers in the order of the calls, or the one error that refuses all calls."""
 
 
 class HttpTransport:
@@ -113,9 +113,9 @@ class HttpTransport:
         return answer
 
     def make_batch_request(self, calls: Sequence[RpcCall]) -> Any:
-        """Return the answers in the order of the calls, or the one that refuses them all.
+        """Return the answers in the order of the calls, or the one error that refuses all calls.
 
-        Raises MalformedAnswer also where they do not belong to the calls, one to each.
+        Raises MalformedAnswer also where the answers do not belong to the calls, one to each.
         """
         requested = [self._call(method, params) for method, params in calls]
         answers = _decoded(self._post(requested, self._longest(calls)))
@@ -155,7 +155,7 @@ class HttpTransport:
         return session
 
     def _refusal(self, response: requests.Response) -> bytes:
-        """Return the body that comes with an error, empty where it is too long or cut."""
+        """Return the body of a refusal, empty where it is too long or cut."""
         try:
             return bytes(self._body(response, _LONGEST_ERROR_BYTES))
         except (requests.RequestException, AnswerTooLarge):
@@ -194,7 +194,7 @@ def _decoded(body: bytearray) -> Any:
     try:
         return orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        # Without its context, which holds the whole body once more.
+        # Raised without its context, which holds the whole body once more.
         message = error.msg
     raise MalformedAnswer("JSON", message)
 
@@ -210,7 +210,7 @@ def _in_order(answers: list[Any], calls: Sequence[Mapping[str, Any]]) -> list[An
     for answer in answers:
         is_of_all = answer.get("id") is None or len(answers) == 1
         if is_of_all and answer.get("error") is not None:
-            # It does not say which call it refuses, or stands for all: geth gives the first's id.
+            # The error names no call, or stands for all calls: geth returns the first call's id.
             return [answer] * len(calls)
     by_id = {answer["id"]: answer for answer in answers if type(answer.get("id")) is int}
     if len(by_id) != len(answers) or by_id.keys() != {call["id"] for call in calls}:

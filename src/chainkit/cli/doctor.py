@@ -34,7 +34,7 @@ _MODULES: Final = {"grpcio": "grpc", "grpcio_status": "google.rpc"}
 
 
 _NODE_MODULE: Final = "chainkit_node.cli.machine"
-"""Imported by its name: the library stands below the node, which may not be installed."""
+"""Imported by name: the library is below the node's package, which may not be installed."""
 
 
 def inspect_machine() -> list[Finding]:
@@ -78,7 +78,7 @@ def _is_installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
     except ModuleNotFoundError:
-        # The package that would contain it is not there either.
+        # The package that would contain the module is missing, too.
         return False
 
 

@@ -1,8 +1,8 @@
-"""The root of the command line: which group serves whom, and how errors end.
+"""The root of the command line: the groups by their users, and how errors end.
 
-Exit codes, for every command: 0 done; 1 the answer is no (findings, a report not proved, a
-role that lacks something); 2 it could not be done (wrong option, dead endpoint, foreign record, or
-a fault of ours, with its traceback); 130 interrupted; 141 nobody reads the output any more.
+Exit codes, for every command: 0 done; 1 the answer is no (findings, a report not proved, a role
+that lacks something); 2 the command could not be done (wrong option, dead endpoint, foreign record,
+or a fault of ours, with its traceback); 130 interrupted; 141 nobody reads the output any more.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
 _GRPC_LINES: Final = "GRPC_VERBOSITY"
-"""The variable by which gRPC's C core chooses what it writes to standard error, past every log."""
+"""The variable that sets what gRPC's C core writes to standard error, past every log."""
 
 _EXTRAS: Final = {
     "index": "indexer",
@@ -105,7 +105,7 @@ class RootGroup(SuggestingGroup):
             ) from error
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands by whom they serve, without importing them."""
+        """List the commands by their users, without importing them."""
         for section, commands in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, text) for name, (_, text) in commands.items()])
@@ -127,7 +127,7 @@ def main() -> NoReturn:
     # Each stranger's bad handshake writes a line of the core's own form into the log.
     os.environ.setdefault(_GRPC_LINES, "NONE")
     try:
-        # Not click's own way: it ends an interruption with 1, which here means "the answer is no".
+        # click itself would end an interruption with 1, which here means "the answer is no".
         code = chainkit(standalone_mode=False)
     except click.ClickException as error:
         _show(error)
@@ -166,12 +166,12 @@ def _show(error: click.ClickException) -> None:
 
 
 def _is_at_a_question(error: BaseException) -> bool:
-    """Tell whether the cursor still stands behind a question: click ends its line elsewhere."""
+    """Return whether the cursor is still behind a question: else click has ended the line."""
     return error.__cause__ is None and isinstance(error.__context__, (KeyboardInterrupt, EOFError))
 
 
 def _drop_output() -> None:
-    """Discard buffered output: it would fail again at the interpreter's end."""
+    """Discard buffered output: writing it would fail again at the interpreter's end."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -1,1 +1,1 @@
-"""The contracts: addresses, answers, and whether they are this package's."""
+"""The contracts: their addresses, their answers, and whether they run this package's code."""

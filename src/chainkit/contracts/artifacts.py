@@ -28,7 +28,7 @@ _WORD: Final = 32
 """Bytes that an immutable fills, whatever its type."""
 
 Positions = Mapping[str, tuple[int, ...]]
-"""Where in the runtime code each immutable stands, by its variable's name: byte offsets."""
+"""The byte offsets of each immutable in the runtime code, by its variable's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One version of an upgradeable contract, as far as an upgrade from it needs to know."""
+    """One version of an upgradeable contract, with the data that an upgrade from it needs."""
 
     version: str
     code_size: int
@@ -108,7 +108,7 @@ def immutables_of(name: str, code: bytes) -> dict[str, bytes]:
 
 
 def masked(code: bytes, positions: Positions) -> bytes:
-    """Return runtime code with zeros for the immutables, as it was compiled."""
+    """Return runtime code with zeros for the immutables, as the compiler writes it."""
     return _filled(code, positions, dict.fromkeys(positions, b""))
 
 
@@ -118,7 +118,7 @@ def releases(name: str) -> tuple[Release, ...]:
 
 
 def identify_release(name: str, code: bytes) -> Release | None:
-    """Return the newest release whose code this is, whatever its immutables; None if none is."""
+    """Return the newest release with this code, whatever its immutables; None if there is none."""
     for release in releases(name):
         if len(code) == release.code_size:
             hash_ = keccak256(masked(code, release.immutables))

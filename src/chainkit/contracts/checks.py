@@ -1,4 +1,4 @@
-"""Checks of an account, a signing key and an HTTP address before a call is made of them."""
+"""Checks of an account, a signing key and an HTTP address before a call uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chainkit.signatures import PUBLIC_KEY_LENGTH, is_valid_public_key
 from chainkit.text.printable import printable
 
 NO_ACCOUNT: Final = "0x" + 40 * "0"
-"""The zero address: no account has it."""
+"""The zero address: no account has this address."""
 
 HTTP_ADDRESS_MAXIMUM: Final = 512
 """Bytes: what the registry's `maxHttpAddressLength` answers."""
@@ -30,7 +30,7 @@ def check_account(address: str, subject: str = "owner") -> str:
     checksummed = to_checksum_address(address)
     # Digits all in one case carry no checksum.
     if address not in (checksummed, address.lower(), "0x" + address[2:].upper()):
-        # The right checksum of these digits is not told: they may be the wrong ones.
+        # The error does not show the right checksum of these digits: the digits may be wrong.
         expected = "an address that its own checksum (EIP-55) matches"
         raise ConfigurationError(subject, expected, f"{address}: copy it from its source again")
     if checksummed == NO_ACCOUNT:
@@ -39,14 +39,14 @@ def check_account(address: str, subject: str = "owner") -> str:
 
 
 def has_checksum(address: str) -> bool:
-    """Tell whether a well-formed address has its checksum: digits all in one case carry none."""
+    """Return whether a well-formed address has its checksum: digits all in one case carry none."""
     return address == to_checksum_address(address)
 
 
 def check_no_contract_of_ours(record: DeploymentRecord, address: str, subject: str) -> None:
     """Raise ConfigurationError where an address is one of the record's contracts.
 
-    None of them can act: a right that they got would be lost.
+    No contract of the record can use a right: the right would be lost.
     """
     for contract in record.contracts:
         if to_checksum_address(contract.address) == address:

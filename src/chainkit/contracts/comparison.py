@@ -1,4 +1,4 @@
-"""One thing that was looked at: what it should be, and what it is."""
+"""One comparison: the expected value, and the found value."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Comparison:
 
     @property
     def holds(self) -> bool:
-        """Whether it is as expected, or nothing was expected."""
+        """Whether the value is as expected, or no value was expected."""
         return not self.is_compared or self.expected == self.got
 
 
@@ -29,5 +29,5 @@ def told(subject: str, expected: str | None, got: str) -> Comparison:
 
 
 def code_words(code: bytes) -> str:
-    """Describe this code so that people can compare two of them."""
+    """Describe code so that people can compare two descriptions."""
     return f"keccak256 0x{keccak256(code).hex()} ({len(code):,} bytes)" if code else "no code"

@@ -1,6 +1,6 @@
-"""The contracts' own counter: logs cut off at an end of a range leave no gap within it.
+"""The contracts' own counter: shows whether an endpoint left out logs at an end of a range.
 
-Operator and auditor hold what an endpoint answers to the same number, read in the same way.
+Operator and auditor compare an endpoint's answers with the same number, read in the same way.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def read_counter(endpoint: Endpoint, counter: SequenceCounter, block: BlockRefer
     """Return the last sequence id given out up to a block, 0 below the counter's deployment.
 
     None where the endpoint knows the block but no longer keeps its state, which is no fault: then
-    its answers must be compared with other data. Raises InconsistentAnswer where it does not know
-    the block (a replica that lags, or is on a fork), or where the answer is no uint64, as from a
-    contract without such a function. AccessRefused passes.
+    the endpoint's answers must be compared with other data. Raises InconsistentAnswer where the
+    endpoint does not know the block (a replica that lags, or is on a fork), or where the answer is
+    no uint64, as from a contract without a counter. AccessRefused passes.
     """
     if block.number < counter.block:
         return 0

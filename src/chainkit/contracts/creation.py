@@ -1,10 +1,10 @@
 """How the contracts were created, and which implementations a proxy has run since.
 
-Code and answers show the present only. Other creation code than this package's could leave the
-same contract behind with storage of its own in it: an administrator who is in no list, a sequence
-id that was taken and never emitted. An implementation that a proxy ran for a while could do the
-same. So the transactions of the record are compared with what the package would have sent, to the
-byte, and every implementation since must be a known release.
+Code and answers show the present only. Other creation code than this package's could leave the same
+contract behind with storage of its own in it: an administrator who is in no list, a sequence id
+that was taken and never emitted. An implementation that a proxy ran for a while could do the same.
+So the transactions of the record are compared, byte by byte, with the transactions that the package
+would send, and every implementation since must be a known release.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ class Creation:
     """One mined transaction that created a contract."""
 
     address: bytes
-    """20 bytes: what it created."""
+    """20 bytes: the address of the created contract."""
     block: int
-    """Its height."""
+    """The height of the block with the transaction."""
     sender: bytes
     """20 bytes."""
     data: bytes
     """Creation code and ABI-encoded arguments."""
 
     def words(self) -> str:
-        """Describe it so that people can compare two of them."""
+        """Describe the creation so that people can compare two descriptions."""
         address, sender = to_checksum_address(self.address), to_checksum_address(self.sender)
         return f"{address} in block {self.block}, by {sender}, with {code_words(self.data)}"
 
@@ -62,10 +62,10 @@ def compare_creations(
     record: DeploymentRecord,
     council: Parameters | RecordedParameters | None,
 ) -> Iterator[Comparison]:
-    """Compare how each contract was created with what the package would have sent.
+    """Compare how each contract was created with the transactions that the package would send.
 
-    The first owner and administrators are compared if the record has parameters, else shown. They
-    must not be the deployer, unless the record's parameters or ``council`` name its account.
+    The first owner and administrators are compared if the record has parameters, else shown. None
+    of them may be the deployer, unless the record's parameters or ``council`` name its account.
     Implementations are left out: their code is compared, and nothing reads their own storage.
     """
     sequence = record.originator_sequence
@@ -150,9 +150,10 @@ def _compare_history(state: ContractState, proxy: DeployedContract) -> Compariso
 
 
 def compare_roles(state: ContractState, proxy: DeployedContract) -> Comparison:
-    """Compare who holds roles that the contracts do not know; code after an upgrade may use them.
+    """Compare the holders of roles that our contracts do not know; upgraded code may use the roles.
 
-    No function lists a contract's roles: their holders are those of the events who hold them still.
+    No function lists a contract's roles: the holders are those accounts of the events that still
+    hold the role.
     """
     known = ("RoleGranted", DEFAULT_ADMIN_ROLE)
     held: dict[str, None] = {}
@@ -194,7 +195,7 @@ def _comparison(what: str, expected: Creation, found: Creation | None) -> Compar
 
 
 def _fetch(state: ContractState, contract: DeployedContract) -> Creation | None:
-    """Return what a recorded transaction created, None if it is not known or created nothing."""
+    """Return the contract of a recorded transaction, None if it is not known or created nothing."""
     endpoint, hash_ = state.endpoint, "0x" + contract.transaction.hex()
     receipt = endpoint.receipt(contract.transaction)
     transaction = endpoint.transaction(contract.transaction)

@@ -1,7 +1,7 @@
-"""The deployment record: where the contracts stand, as data, for every part that reads them.
+"""The deployment record: the addresses of the contracts, as data, for every part that reads them.
 
 ``scripts/deploy.py`` writes it. A chain id alone does not name a chain (every local chain is
-31337), so the record also holds the hash of block 0, and whoever uses it looks for code at its
+31337), so the record also holds the hash of block 0, and each reader looks for code at the record's
 addresses. Two local chains may still pass for each other: started within the same second they have
 the same block 0, and the same deployer's contracts get the same addresses.
 """
@@ -33,7 +33,7 @@ class DeployedContract:
     address: bytes
     """20 bytes."""
     block: int
-    """Height at which it was deployed: it has no log below."""
+    """Height at which the contract was deployed: there is no log below."""
     transaction: bytes
     """32 bytes."""
     implementation: DeployedContract | None = None
@@ -57,7 +57,7 @@ class RecordedParameters:
         return cls(parameters.message_admin, parameters.registry_owner, parameters.payload_bounds)
 
     def content(self) -> dict[str, Any]:
-        """Return them as the record's JSON holds them under ``parameters``."""
+        """Return the parameters as the record's JSON holds them under ``parameters``."""
         return {
             "message_admin": to_checksum_address(self.message_admin),
             "registry_owner": to_checksum_address(self.registry_owner),
@@ -82,11 +82,11 @@ class DeploymentRecord:
     deployer: bytes
     """20 bytes: the account that sent the transactions."""
     parameters: RecordedParameters | None = None
-    """None in a record that was written before records kept them."""
+    """None in a record that was written before records kept parameters."""
 
     @property
     def contracts(self) -> tuple[DeployedContract, ...]:
-        """All of them."""
+        """All contracts of the record."""
         return (
             self.group_messages,
             self.identity_updates,
@@ -101,7 +101,7 @@ class DeploymentRecord:
 
     @property
     def sequenced_logs(self) -> tuple[DeployedContract, DeployedContract]:
-        """The same two, the ones behind proxies, in the order of SEQUENCED_LOGS."""
+        """The two logs' proxies, in the order of SEQUENCED_LOGS."""
         return (self.group_messages, self.identity_updates)
 
     @property
@@ -116,7 +116,7 @@ def read_deployment_record(path: Path) -> DeploymentRecord:
 
 
 def replace_implementation(path: Path, name: str, implementation: DeployedContract) -> None:
-    """Write into a record what a proxy runs since its upgrade, in one step; the rest stays.
+    """Write a proxy's new implementation into a record, in one step; the other fields stay.
 
     Raises ConfigurationError where the file is no record, is a link, or cannot be written.
     """

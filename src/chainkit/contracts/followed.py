@@ -1,8 +1,8 @@
-"""Which contracts emit payloads, in which form, and who counts them: what an indexer follows.
+"""The contracts that an indexer follows: which emit payloads, in which form, and who counts them.
 
 Our own deployments have two contracts that draw from one sequence, under originator 0 (XIP-49
-§3.2.1). Others count per contract, under an originator id each, index their events' arguments, or
-name groups by 16 bytes. The deployment record says which it is.
+§3.2.1). Other deployments count per contract, under an originator id each, index their events'
+arguments, or name groups by 16 bytes. The deployment record holds the form.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ LAST_SELECTOR: Final = keccak256(b"last()")[:4]
 
 @dataclass(frozen=True, slots=True)
 class SequenceCounter:
-    """A contract that tells the last sequence id that it gave out, as a uint64."""
+    """A contract that returns the last sequence id that it gave out, as a uint64."""
 
     address: bytes
     """20 bytes."""
     selector: bytes
     """4 bytes of a function without arguments."""
     block: int
-    """Height at which it was deployed: 0 was given out below."""
+    """Height at which the contract was deployed: below, the counter is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,11 @@ class FollowedRegistry:
     address: bytes
     """20 bytes."""
     block: int
-    """Height at which it was deployed."""
+    """Height at which the registry was deployed."""
     chain_id: int
     genesis_hash: bytes
-    """32 bytes: of its chain, which may be another one than the payloads'."""
+    """32 bytes: the hash of block 0 of the registry's chain, which may differ from the payloads'
+    chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ class FollowedDeployment:
     """32 bytes: hash of block 0."""
     contracts: tuple[PayloadContract, ...]
     counters: Mapping[int, SequenceCounter | None]
-    """By originator id; None where no contract tells the number."""
+    """By originator id; None where no contract returns the number."""
     registry: FollowedRegistry | None = None
 
     @classmethod
@@ -130,9 +131,9 @@ class FollowedDeployment:
     def contracts_by_kind(self, subject: str) -> Mapping[TopicKind, PayloadContract]:
         """Return the one contract of messages and the one of identity updates.
 
-        For all who publish, and for readers who order what was published: today's clients name the
-        commits of a group by originator 0. Raises ConfigurationError with the record as its subject
-        where the record lists others.
+        For everyone who publishes, and for readers who order published envelopes: today's clients
+        name the commits of a group by originator 0. Raises ConfigurationError with the record as
+        its subject where the record lists other contracts.
         """
         found: dict[TopicKind, PayloadContract] = {}
         for kind, event in EVENT_NAMES.items():
@@ -150,9 +151,10 @@ class FollowedDeployment:
         return found
 
     def registry_here(self, subject: str) -> FollowedRegistry:
-        """Return the registry, which is on the payloads' chain.
+        """Return the registry on the payloads' chain.
 
-        Raises ConfigurationError with the record as its subject where there is none, or elsewhere.
+        Raises ConfigurationError with the record as its subject where there is no registry, or it
+        is on another chain.
         """
         if self.registry is None:
             raise ConfigurationError(subject, "a registry to ask", "none", "node_registry")
@@ -173,10 +175,10 @@ def read_followed_deployment(path: Path) -> FollowedDeployment:
 
 
 def parse_followed_deployment(content: Any, subject: str) -> FollowedDeployment:
-    """Build it from a record's JSON: of our own contracts, or with ``payload_contracts``.
+    """Build a deployment from a record's JSON: of our own contracts, or with ``payload_contracts``.
 
-    ``deployments/README.md`` has the format. Raises ConfigurationError that names every field which
-    cannot be used; of a record of our own contracts, the first of those that deploying wrote.
+    ``deployments/README.md`` has the format. Raises ConfigurationError that names every unusable
+    field; in a record of our own contracts, only the first unusable field that deploying wrote.
     """
     fields, faults = Fields(content, subject), Faults(subject)
     if fields.has("payload_contracts"):
@@ -190,7 +192,7 @@ def parse_followed_deployment(content: Any, subject: str) -> FollowedDeployment:
 
 
 def read_recorded_deployment(path: Path) -> DeploymentRecord | FollowedDeployment:
-    """Read a record of either kind, with all that it holds: for what takes both.
+    """Read a record of either kind, with all its content, for commands that take both kinds.
 
     Raises ConfigurationError as ``read_followed_deployment`` does.
     """
@@ -247,7 +249,7 @@ def _listed(fields: Fields, faults: Faults) -> FollowedDeployment:
     contracts = _payload_contracts(fields, faults)
     section = faults.read(None, fields.inner, "counters")
     counters = {} if section is None else _counters(section, faults)
-    # Fields that depend on each other are judged only where all of them could be read.
+    # Fields that depend on each other are checked only where all of them could be read.
     if len(faults) == before:
         _check_contracts(contracts, faults)
         _check_originators(contracts, counters, faults)
@@ -339,7 +341,7 @@ def _check_originators(
         elif count > 1 and (
             (counter := counters[originator_id]) is None or counter.address in addresses
         ):
-            # Each with a counter of its own would use every sequence id twice (ADR 2).
+            # Two contracts with counters of their own would use every sequence id twice (ADR 2).
             got = "null" if counter is None else "the counter of one of them"
             expected = f"a sequence that all {count} contracts of this originator draw from"
             faults.add(expected, got, path)

@@ -1,4 +1,4 @@
-"""Whether what stands at an address is this package's implementation of a log."""
+"""Whether the contract at an address is this package's implementation of a log."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def implementation_code(name: str, address: bytes, sequence: bytes) -> bytes:
 
 
 def check_implementation(state: ContractState, name: str, address: bytes, sequence: bytes) -> None:
-    """Raise ConfigurationError unless this package's creation code made what stands there."""
+    """Raise ConfigurationError unless this package's creation code made the contract there."""
     subject, found = f"code at {to_checksum_address(address)}", state.code(address)
     expected = implementation_code(name, address, sequence)
     if found != expected:
         words = f"this package's {name}, {code_words(expected)}"
         raise ConfigurationError(subject, words, code_words(found), f"block {state.block}")
-    # The same runtime code can be put there without the constructor, which locks it.
+    # The same runtime code can be created without the constructor, which locks the implementation.
     word = state.word(address, INITIALIZABLE_SLOT)
     if word != LOCKED:
         words = initialization_words(word)
@@ -33,7 +33,7 @@ def check_implementation(state: ContractState, name: str, address: bytes, sequen
 
 
 def initialization_words(word: int) -> str:
-    """Say what the slot of OpenZeppelin's Initializable holds."""
+    """Describe the value of the slot of OpenZeppelin's Initializable."""
     if word > LOCKED:
         return "being initialized"
     return {0: "not initialized", LOCKED: "locked"}.get(word, f"initialized, version {word}")

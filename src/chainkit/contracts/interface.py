@@ -1,4 +1,4 @@
-"""Our contracts in their own words: calls, results, events and errors by the shipped ABIs.
+"""Our contracts by the shipped ABIs: calls, results, events and errors.
 
 The ABI always comes from the package, never from an endpoint, a file or a proposal: the choice of
 the ABI decides the shown meaning of the calldata.
@@ -93,7 +93,7 @@ class ContractInterface:
     def arguments(self, function: str, calldata: bytes) -> dict[str, Any]:
         """Return the arguments by name that calldata of a function holds.
 
-        Raises MalformedData where it calls another function or does not decode.
+        Raises MalformedData where the calldata calls another function or does not decode.
         """
         entry = self._functions[function]
         selector = _hash(entry)[:SELECTOR_LENGTH]
@@ -107,7 +107,7 @@ class ContractInterface:
             raise MalformedData(f"calldata of {function}", expected, error) from error
 
     def result(self, function: str, data: bytes) -> tuple[Any, ...]:
-        """Return a function's answer. Raises InconsistentAnswer if the bytes are no such."""
+        """Return a function's answer. Raises InconsistentAnswer if the bytes do not decode."""
         types = _types(self._functions[function]["outputs"])
         try:
             return _CODEC.decode(types, data)
@@ -130,9 +130,9 @@ class ContractInterface:
             raise MalformedLog("log data", expected, error, log.place) from error
 
     def decode_event(self, log: Log) -> tuple[str, dict[str, Any]] | None:
-        """Return a log's event and its arguments by name, None if it is none of the contract's.
+        """Return a log's event and its arguments by name, None if the contract has no such event.
 
-        Raises MalformedLog where topics or data cannot be that event's.
+        Raises MalformedLog where topics or data cannot be the event's.
         """
         entry = self._events_by_topic.get(log.topics[0]) if log.topics else None
         if entry is None:
@@ -144,19 +144,19 @@ class ContractInterface:
             count = f"{1 + len(indexed)} topics of {expected}"
             raise MalformedLog("log", count, len(log.topics), log.place)
         try:
-            # None of our events has an indexed argument that its topic holds only the hash of.
+            # No event of ours has an indexed argument of which the topic holds only the hash.
             found = _named(indexed, b"".join(log.topics[1:])) | _named(others, log.data)
         except (DecodingError, OverflowError) as error:
             raise MalformedLog("log", expected, error, log.place) from error
         return entry["name"], {item["name"]: found[item["name"]] for item in entry["inputs"]}
 
     def revert_name(self, error: RefusedRequest) -> str | None:
-        """Return the name of the error that a contract reverted with, None if it has none."""
+        """Return the name of the error that a contract reverted with, None if it has no name."""
         entry = self._errors.get(_revert_data(error)[:SELECTOR_LENGTH])
         return entry["name"] if entry else None
 
     def revert_words(self, error: RefusedRequest) -> str:
-        """Describe a refusal in the contract's own words: its error's name and arguments."""
+        """Describe a refusal by the contract's own error: its name and arguments."""
         data = _revert_data(error)
         entry = self._errors.get(data[:SELECTOR_LENGTH])
         if entry is None:

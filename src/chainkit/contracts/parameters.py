@@ -1,8 +1,8 @@
 """The accounts that are to hold the contracts of one network, and the bounds, with their sources.
 
 The files are `deployments/parameters/<network>.json`. Each address and each bound names where it
-comes from, and each address says whether a contract must stand there: the address of a Safe, named
-on a chain where that Safe does not exist, would be nobody's, and what it was given lost.
+comes from, and each address says whether it must be a contract: on a chain where the named Safe
+does not exist, nobody holds its address, and all rights given to the address would be lost.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Parameters:
     payload_bounds: Mapping[str, PayloadBounds]
     """By contract name, for each of SEQUENCED_LOGS; where none is wanted, there is no name."""
     message_admin_is_contract: bool
-    """Whether code must stand at the address, as it does for a Safe."""
+    """Whether the address must have code, as a Safe's has."""
     registry_owner_is_contract: bool
 
 
@@ -117,9 +117,9 @@ class _Fields:
         return PayloadBounds(minimum, maximum)
 
     def note_unknown(self) -> None:
-        """Note each field that nothing asked for: what was misspelled would be left out silently.
+        """Note each field that nothing asked for: else a misspelled field would be ignored.
 
-        A field within a value that is at fault itself is not told, too.
+        A field within a value that is at fault itself is not noted, too.
         """
         parents = {
             path[:end] for path in self._known for end, each in enumerate(path) if each == "."

@@ -36,7 +36,7 @@ class PostingRefusal:
     words: str
     """The contract's error with its arguments, or the revert data in hex."""
     is_for_good: bool
-    """Whether the same payload is refused each time: it is too long, or too short."""
+    """Whether the same payload is refused each time, because it is too long or too short."""
 
 
 def posting_signature(contract: PayloadContract) -> str:
@@ -60,7 +60,7 @@ def posting_calldata(contract: PayloadContract, identifier: bytes, payload: byte
 
 
 def posting_refusal(contract: PayloadContract, error: RefusedRequest) -> PostingRefusal:
-    """Return what a contract's revert says."""
+    """Return the meaning of a contract's revert."""
     for name in _INTERFACES[contract.kind]:
         interface = shipped_interface(name)
         found = interface.revert_name(error)

@@ -17,7 +17,7 @@ DEFAULT_ADMIN_ROLE: Final = bytes(32)
 """The role that may pause, set bounds, upgrade and name other administrators."""
 
 LOCKED: Final = 2**64 - 1
-"""Value of Initializable's slot in an implementation: it can never be initialized."""
+"""Value of Initializable's slot in an implementation that can never be initialized."""
 
 _DELEGATION: Final = b"\xef\x01\x00"
 """EIP-7702: code that lets an account with a key act through a contract, and is no contract."""
@@ -63,7 +63,7 @@ class ContractState:
         return self.word(proxy, IMPLEMENTATION_SLOT).to_bytes(32, "big")[-ADDRESS_LENGTH:]
 
     def ask(self, name: str, address: bytes, function: str, *arguments: Any) -> Any:
-        """Return what a function of a contract answers: a tuple unless it is one value."""
+        """Return the answer of a contract's function: a tuple unless it is one value."""
         interface = shipped_interface(name)
         values = interface.call(self.endpoint, address, self.block, function, *arguments)
         return values[0] if len(values) == 1 else values

@@ -1,4 +1,4 @@
-"""Where a contract keeps what, and whether other code may take it over.
+"""A contract's storage layout, and whether other code may take over the storage.
 
 An upgrade replaces the code and leaves the storage. Values that the old code wrote must mean the
 same to the new code. So variables may be added after the others, and nothing else may change.
@@ -25,11 +25,11 @@ class StorageMember:
     size: int
     """Bytes."""
     type: str
-    """In Solidity's words, structs with their members."""
+    """The type in Solidity's words, structs with their members."""
 
     @property
     def place(self) -> str:
-        """Where it stands, for a person."""
+        """The variable's place in storage, for a person."""
         return f"slot {self.slot}, bytes {self.offset} to {self.offset + self.size - 1}"
 
 
@@ -96,13 +96,13 @@ def parse_storage(content: Mapping[str, Any]) -> Storage:
 
 @dataclass(frozen=True, slots=True)
 class StoredType:
-    """A type, as the compiler puts it into storage."""
+    """A type, as the compiler lays it out in storage."""
 
     label: str
     """In Solidity's words."""
     encoding: Encoding
     size: int
-    """Bytes where the variable itself stands, not where a mapping or a list keeps its values."""
+    """Bytes of the variable's own slot, not of the values of a mapping or a list."""
     members: Layout = ()
     """Members of a struct, which begins at slot 0."""
     key: str = ""
@@ -117,7 +117,7 @@ class StoredVariable:
 
     label: str
     slot: int
-    """From the first slot of its namespace or struct."""
+    """Slots from the first slot of the variable's namespace or struct."""
     offset: int
     """Bytes from the low end of the slot."""
     type: StoredType
@@ -128,7 +128,7 @@ Layout = tuple[StoredVariable, ...]
 
 
 def parse_layout(content: Mapping[str, Any]) -> Layout:
-    """Build a layout from the compiler's ``storageLayout``; every type must be among its types."""
+    """Build a layout from the compiler's ``storageLayout``; every type must be listed there."""
     return tuple(_variable(each, content["types"]) for each in content["storage"])
 
 

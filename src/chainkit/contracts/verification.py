@@ -1,13 +1,13 @@
-"""Is a deployment what this package would have deployed? Compared piece by piece, at one block.
+"""Compares a deployment with what this package would deploy, piece by piece, at one block.
 
 The order is that of trust: the chain, then the code, then the code's answers. A contract is only
 asked where its code is the package's, because other code can answer anything; code and slots are
 read from the chain itself.
 
-Code and answers show the present. A former administrator could have upgraded to other
-code, written any storage, and upgraded back, and other creation code could leave storage of its
-own. So the past is compared too (`creation.py`): the transactions that created the contracts, and
-what the proxies have run since.
+Code and answers show the present. A former administrator could have upgraded to other code, written
+any storage, and upgraded back, and other creation code could leave storage of its own. So the past
+is compared too (`creation.py`): the transactions that created the contracts, and what the proxies
+have run since.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TOPIC_KINDS: Final = {
     "GroupMessages": TopicKind.GROUP_MESSAGE,
     "IdentityUpdates": TopicKind.IDENTITY_UPDATE,
 }
-"""The kind of each log's payloads: its contract answers the kind's number."""
+"""The kind of each log's payloads: the log's contract returns the kind's number."""
 
 _NOBODY: Final = to_checksum_address(bytes(ADDRESS_LENGTH))
 _NOTHING: Final = "nothing"
@@ -65,7 +65,7 @@ def compare_deployment(
 def compare_accounts(
     endpoint: Endpoint, parameters: Parameters, block: BlockReference
 ) -> Iterator[Comparison]:
-    """Compare the council's accounts with what they must be: contracts, or accounts with a key."""
+    """Compare the kind of the council's accounts: a contract, or an account with a key."""
     state = ContractState(endpoint, block)
     for name, address, is_contract in (
         ("message admin", parameters.message_admin, parameters.message_admin_is_contract),
@@ -82,7 +82,7 @@ def implementation_of(proxy: DeployedContract) -> bytes:
 
 
 def implementation_immutables(record: DeploymentRecord, address: bytes) -> dict[str, bytes]:
-    """Return what an implementation of this deployment must hold, if it stands at an address."""
+    """Return the immutables that an implementation of this deployment must hold at an address."""
     return {"__self": address, "originatorSequence": record.originator_sequence.address}
 
 
@@ -188,7 +188,7 @@ class _Comparisons:
         found = state.administrators(name, proxy.address)
         expected = to_checksum_address(known.message_admin) if known else None
         yield told(f"administrators of {name}", expected, ", ".join(found) or "nobody")
-        # Holders of the role that administers the administrators' role can name more of them.
+        # Holders of the role above the administrators' role can name more administrators.
         role = state.ask(name, proxy.address, "getRoleAdmin", DEFAULT_ADMIN_ROLE)
         subject = f"role that names administrators of {name}"
         yield Comparison(subject, f"0x{DEFAULT_ADMIN_ROLE.hex()}", f"0x{role.hex()}")
@@ -228,7 +228,7 @@ class _Comparisons:
         yield told(f"operators' address updates in {name}", None, "open" if is_open else "closed")
 
     def _deployer(self, place: str, council: str | None, got: str) -> Comparison:
-        """Compare the deployer's roles: it has none, unless it is the council's own account."""
+        """Compare the deployer's roles: none, unless the deployer is the council's own account."""
         deployer = to_checksum_address(self._record.deployer)
         subject = f"what deployer {deployer} holds {place}"
         return told(subject, None if deployer == council else _NOTHING, got)

@@ -1,1 +1,1 @@
-"""The security council: it checks evidence, drafts, signs and executes calls, and logs them."""
+"""The security council: checks evidence; drafts, signs and executes calls; and logs them."""

@@ -1,7 +1,7 @@
-"""Calls of our contracts: planned and simulated; and one of them, signed, sent and proved.
+"""Calls of our contracts, planned and simulated; a single call is also signed, sent and proved.
 
 A plan is read at one block. The changed facts are read again right before signing, because a person
-takes time to read, and once more at the block in which it was mined.
+takes time to read, and once more at the block in which the call was mined.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class Plan:
     block: BlockReference
     """The block that the plan was read at and simulated on."""
     sender: str
-    """Checksummed address: whom it was simulated as."""
+    """Checksummed address: the sender in the simulation."""
     senders: tuple[str, ...]
-    """Checksummed addresses: any one of them may make all the calls."""
+    """Checksummed addresses: any one of these accounts may make all the calls."""
     accounts: tuple[str, ...]
-    """Those of ``senders`` that are no contracts: a key signs for them."""
+    """The accounts of ``senders`` that are no contracts: a key signs for them."""
     change: Change
     gas: tuple[int, ...]
     """Estimated gas units, by call."""
@@ -67,7 +67,7 @@ def plan_change(
 ) -> Plan:
     """Plan calls and simulate each as ``sender``; without one as an account that may make them.
 
-    Raises ConfigurationError where no account may make all of them, ``sender`` may not, or one
+    Raises ConfigurationError where no account may make all calls, ``sender`` may not, or a call
     changes nothing, and RefusedRequest in the contract's words where a simulation reverts.
     """
     senders = _senders(effects, state, calls)
@@ -93,7 +93,7 @@ def plan_change(
 def simulate_call(state: ContractState, call: Call, sender: str) -> None:
     """Make a call at the state's block as its sender, without sending it.
 
-    Raises RefusedRequest in the contract's own words where it reverts.
+    Raises RefusedRequest with the contract's own error where the call reverts.
     """
     try:
         state.endpoint.call(call.target, call.calldata, state.block, sender)
@@ -114,7 +114,7 @@ def plan_again(
 ) -> Plan:
     """Plan the same calls as their sender at the newest block, right before they are signed.
 
-    Raises as ``plan_change``, and ConfigurationError where they would change anything else by now
+    Raises as ``plan_change``, and ConfigurationError where the calls would now change anything else
     than was shown.
     """
     state = ContractState(endpoint, endpoint.head().reference)
@@ -152,10 +152,10 @@ def sign_request(
 def execute_change(
     effects: Effects, sending: Sending, plan: Plan, signed: SignedTransaction
 ) -> Receipt:
-    """Send a plan's signed call and prove from the chain that it did what was planned.
+    """Send the plan's signed call and prove from the chain that the call did what was planned.
 
-    It did if the receipt has status 1 and the facts, read back at the receipt's block, are the
-    planned ones. Raises TransactionFailed if not, or where no receipt comes in time.
+    This is so if the receipt has status 1 and the facts, read back at the receipt's block, are the
+    planned ones. Raises TransactionFailed otherwise, or where no receipt comes in time.
     """
     (call,) = plan.calls
     receipt = sending.send(signed)
@@ -180,7 +180,7 @@ def explain_revert(endpoint: Endpoint, calls: Sequence[Call], sender: str, recei
 
 
 def _senders(effects: Effects, state: ContractState, calls: Sequence[Call]) -> tuple[str, ...]:
-    """Return who may make all the calls, in the order that the first call's effect gives."""
+    """Return the accounts that may make all the calls, in the order of the first call's effect."""
     allowed = [effects[call.function].senders(state, call) for call in calls]
     if not allowed:
         raise ConfigurationError("calls", "at least one", "none")

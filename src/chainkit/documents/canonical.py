@@ -1,4 +1,4 @@
-"""JSON from somebody whom the reader does not trust: one form only, and each field is doubted."""
+"""JSON from a stranger: it has one form only, and each field is checked."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def parse_object(data: bytes, subject: str) -> Any:
 
 
 def parse_line(data: bytes, subject: str) -> Any:
-    """Return the JSON of a line, which must be as ``line_bytes`` writes it. Raises MalformedData.
+    """Return the JSON of a line, in the form of ``line_bytes``. Raises MalformedData otherwise.
 
     So no byte of a line can change, or be added, unnoticed.
     """
@@ -45,7 +45,7 @@ def parse_line(data: bytes, subject: str) -> Any:
 
 
 def check_form(data: bytes, expected: bytes, subject: str) -> None:
-    """Raise MalformedData unless data is the one serialization of what was parsed from it."""
+    """Raise MalformedData unless data is the one serialization of its parsed content."""
     if data != expected:
         got = short(data[:_SHOWN].decode(errors="replace"))
         raise MalformedData(subject, "the one form of its JSON", got)
@@ -76,7 +76,7 @@ class Record:
         return value
 
     def bytes(self, name: str, length: int | None = None) -> bytes:
-        """Return what 0x and hex digits in lower case stand for, ``length`` bytes if given."""
+        """Return the bytes of 0x and hex digits in lower case, ``length`` bytes if given."""
         size = "*" if length is None else f"{{{length}}}"
         expected = "0x and hex digits" if length is None else f"0x and {2 * length} hex digits"
         return parse_bytes(self.text(name, f"0x([0-9a-f]{{2}}){size}", expected))
@@ -89,7 +89,7 @@ class Record:
         return value
 
     def is_null(self, name: str) -> bool:
-        """Tell whether a field says that there is no such thing."""
+        """Return whether a field is null."""
         return self._content[name] is None
 
     def record(self, name: str, *names: str) -> Record:

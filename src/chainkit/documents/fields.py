@@ -18,9 +18,9 @@ Arguments = ParamSpec("Arguments")
 LARGEST_JSON: Final = 2**26
 """Bytes of a file."""
 DEEPEST_JSON: Final = 32
-"""Lists and objects within each other; no file of this package has a third of them."""
+"""Deepest nesting of lists and objects; no file of this package has a third of this depth."""
 MOST_FAULTS: Final = 20
-"""Most faults that one error reports: people do not correct more of them at once."""
+"""Most faults in one error: people do not correct more of them at once."""
 _SHOWN: Final = 200
 """Characters of a wrong value that an error repeats."""
 
@@ -34,7 +34,7 @@ def read_json(path: Path, subject: str, most: int = LARGEST_JSON) -> Any:
 
 
 def parse_json(data: bytes, subject: str) -> Any:
-    """Return what JSON in UTF-8 contains, which has no field of an object twice.
+    """Return the content of JSON in UTF-8 in which no object has a field twice.
 
     The caller bounds its length. Raises ConfigurationError about ``subject`` for anything else.
     """
@@ -69,7 +69,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check_depth(content: Any, subject: str) -> None:
-    """Keep values shallow enough for whatever is done with them, such as their repr in an error."""
+    """Keep values shallow enough for all that is done with them, such as their repr in an error."""
     level = [content] if isinstance(content, dict | list) else []
     for _ in range(DEEPEST_JSON):
         lists = (each.values() if isinstance(each, dict) else each for each in level)
@@ -88,9 +88,9 @@ class Fields:
     """Typed access to a JSON object that names the path of a missing field."""
 
     def __init__(self, content: Any, subject: str, path: str = "") -> None:
-        """Take an object and its path within the record, empty for the whole of it.
+        """Take an object and its path within the record, empty for the whole record.
 
-        Raises ConfigurationError, as every method does, that names the path of what is wrong.
+        Raises ConfigurationError, as every method does, that names the path of the wrong field.
         """
         if not isinstance(content, Mapping):
             raise ConfigurationError(subject, "an object", type(content).__name__, path)
@@ -104,8 +104,8 @@ class Fields:
         return self._content[name], self.path(name)
 
     def path(self, name: str) -> str:
-        """Return where a field stands within the whole record."""
-        # The name may be the file's own, and a terminal shows where it stands.
+        """Return the path of a field within the whole record."""
+        # The name may be the file's own, and a terminal shows the path.
         shown = _cut(ascii(name)[1:-1])
         return f"{self._path}.{shown}" if self._path else shown
 
@@ -114,11 +114,11 @@ class Fields:
         return list(self._content)
 
     def has(self, name: str) -> bool:
-        """Tell whether a field is there, be it null."""
+        """Return whether a field is there, even if null."""
         return name in self._content
 
     def is_null(self, name: str) -> bool:
-        """Tell whether a field says null: that there is no such thing."""
+        """Return whether a field is null."""
         return self.has(name) and self._content[name] is None
 
     def inner(self, name: str) -> Fields:
@@ -143,7 +143,7 @@ class Fields:
         return int(value)
 
     def bytes(self, name: str, length: int) -> bytes:
-        """Return the ``length`` bytes that a string of hex digits stands for."""
+        """Return the ``length`` bytes of a string of hex digits."""
         expected = f"0x and {2 * length} hex digits"
         value, path = self._get(name, expected)
         if not isinstance(value, str) or not re.fullmatch(f"0x[0-9a-fA-F]{{{2 * length}}}", value):
@@ -178,7 +178,7 @@ class Faults:
         *arguments: Arguments.args,
         **options: Arguments.kwargs,
     ) -> Value | Default:
-        """Return what ``read`` does, or ``otherwise`` where it raises ConfigurationError."""
+        """Return the result of ``read``, or ``otherwise`` where it raises ConfigurationError."""
         try:
             return read(*arguments, **options)
         except ConfigurationError as error:
@@ -201,9 +201,9 @@ class Faults:
         self._errors.append(ConfigurationError(error.subject, error.expected, got, place))
 
     def raise_all(self) -> None:
-        """Raise ConfigurationError with what was noted, or return where nothing was.
+        """Raise ConfigurationError with the noted faults, or return where there are none.
 
-        It reports the first MOST_FAULTS, and the number of the others.
+        The error has the first MOST_FAULTS, and the number of the others.
         """
         if len(self._errors) == 1:
             raise self._errors[0]

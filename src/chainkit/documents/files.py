@@ -1,4 +1,4 @@
-"""Files in a folder that others may write to: nothing they lay there is waited for, or followed.
+"""Files in a folder that others may write to: no pipe or link of theirs is waited for or followed.
 
 A pipe in a file's place would block its reader for ever, and a link would redirect a write into
 another file of the writer.
@@ -63,8 +63,8 @@ def read_regular(path: Path, subject: str, most: int) -> bytes:
 def write_new(path: Path, data: bytes, subject: str, is_private: bool = False) -> None:
     """Write a file where there is none, not even a link that leads nowhere.
 
-    Others of the machine cannot read a private one. Raises ConfigurationError about ``subject``
-    where there is one, or it cannot be written.
+    Other users of the machine cannot read a private file. Raises ConfigurationError about
+    ``subject`` where the file exists, or cannot be written.
     """
     try:
         _write(path, data, _PRIVATE_MODE if is_private else _NEW_FILE_MODE)
@@ -78,10 +78,10 @@ def write_new(path: Path, data: bytes, subject: str, is_private: bool = False) -
 
 
 def replace_file(path: Path, data: bytes, subject: str) -> None:
-    """Write a file in one step over an earlier state of it, whose permissions it keeps.
+    """Write a file in one step over its earlier state, and keep its permissions.
 
-    Raises ConfigurationError about ``subject`` where it is a link or no file, is read-only, or
-    cannot be written.
+    Raises ConfigurationError about ``subject`` where the file is a link or no file, is read-only,
+    or cannot be written.
     """
     check_replaceable(path, subject)
     try:
@@ -96,8 +96,8 @@ def replace_file(path: Path, data: bytes, subject: str) -> None:
 def moved_into_place(path: Path) -> Iterator[Path]:
     """Yield a free name beside ``path``; the file or folder written there becomes ``path``.
 
-    A reader sees the old state or the new one, never a part of it. An error leaves ``path`` as it
-    was and nothing beside it. Raises OSError where the result cannot be moved. Nothing is flushed
+    A reader sees the old state or the new one, never a part of it. An error leaves ``path``
+    unchanged and no other file. Raises OSError where the result cannot be moved. Nothing is flushed
     to the disk here.
     """
     # No other program can place a file under a name that cannot be guessed.
@@ -113,7 +113,7 @@ def moved_into_place(path: Path) -> Iterator[Path]:
 
 
 def check_replaceable(path: Path, subject: str) -> None:
-    """Raise ConfigurationError where ``replace_file`` would for what stands there now."""
+    """Raise ConfigurationError where ``replace_file`` would, for the file now at the path."""
     try:
         found = path.lstat().st_mode
     except OSError as error:
@@ -126,11 +126,11 @@ def check_replaceable(path: Path, subject: str) -> None:
 
 
 def _write(path: Path, data: bytes, created: int, mode: int | None = None) -> None:
-    """Create a file whole, or leave none; ``mode`` are the permissions that it is to have."""
+    """Create a whole file, or leave none; ``mode`` are its permissions."""
     descriptor = os.open(path, _NEW, created)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            # A medium without permissions refuses to set them, also to what they are.
+            # A medium without permissions refuses to set them, even to their present values.
             if mode is not None and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
                 os.fchmod(descriptor, mode)
             file.write(data)
@@ -142,14 +142,14 @@ def _write(path: Path, data: bytes, created: int, mode: int | None = None) -> No
 def unreadable(
     kind: type[_Error], subject: str, error: Exception, expected: str = "a readable file"
 ) -> _Error:
-    """Return the error of a kind that says why something could not be read."""
+    """Return an error of a class with the reason why a file could not be read."""
     if isinstance(error, FileNotFoundError):
         return kind(subject, None, "does not exist")
     return kind(subject, expected, _reason(error))
 
 
 def _reason(error: Exception) -> str:
-    # Not what a library wrote: it repeats the number, and the path that the subject has.
-    # A path with a NUL is no OSError.
+    # Without the library's text: it repeats the number, and the path that is in the subject. A path
+    # with a NUL is no OSError.
     number = error.errno if isinstance(error, OSError) else None
     return os.strerror(number) if number else str(error) or type(error).__name__

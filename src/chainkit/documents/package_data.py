@@ -1,4 +1,4 @@
-"""Data that this package ships: ABIs, code, releases. Our own tools wrote it, and pip keeps it."""
+"""Data that this package ships: ABIs, code, releases. Our own tools wrote the data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of a folder that came from somebody whom the reader does not trust."""
+"""Reads files of a folder that came from a stranger."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def check_file(path: Path, size: int, sha256: str, advance: Callable[[int], None
 
 
 def lines_of(file: BinaryIO, subject: str) -> Iterator[tuple[int, bytes]]:
-    """Return the lines of a file, each with where it begins.
+    """Return the lines of a file, each with its offset.
 
-    Raises MalformedData for one that is longer than any can be.
+    Raises MalformedData for a line that is longer than any valid one.
     """
     offset = file.tell()
     while line := file.readline(LONGEST_LINE + 1):

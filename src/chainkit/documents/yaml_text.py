@@ -1,7 +1,7 @@
 """A YAML file that people write, read as text only.
 
-YAML itself would take ``0x04…`` for an integer and ``on`` for a truth. The file may come from a
-stranger, so no part of it makes objects, and no part refers to text in another place.
+YAML itself would take ``0x04…`` for an integer and ``on`` for a truth value. The file may come from
+a stranger, so no part of the file makes objects or refers to text in another place.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SHOWN: Final = 200
 def read_yaml(path: Path, subject: str) -> Any:
     """Return the texts, lists and mappings of a file.
 
-    Raises ConfigurationError about ``subject`` where it cannot be read, is no YAML, has a field
-    twice, or an alias, by which a short file becomes an endless one.
+    Raises ConfigurationError about ``subject`` where the file cannot be read, is no YAML, has a
+    field twice, or an alias: by aliases a short file becomes an endless one.
     """
     text = _text(path, subject)
     try:
-        # It derives from BaseLoader, which makes nothing but texts, lists and mappings.
+        # The loader derives from BaseLoader, which makes nothing but texts, lists and mappings.
         return yaml.load(text, Loader=_TextLoader)
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1

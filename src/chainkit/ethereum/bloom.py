@@ -1,7 +1,7 @@
 """The filter that a block header carries over its logs (yellow paper, section 4.3.1).
 
-It never denies what is there, but may affirm what is not: a block whose filter lacks a contract
-holds no log of it.
+The filter never denies a log that is there, but may affirm one that is not: a block whose filter
+lacks a contract holds no log of the contract.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ def bloom_of(values: Sequence[bytes]) -> bytes:
 
 
 def may_hold(logs_bloom: bytes, mask: int) -> bool:
-    """Tell whether a block may hold a log with these bits; if not, it holds none."""
+    """Return whether a block may hold a log with these bits; if not, the block holds none."""
     return int.from_bytes(logs_bloom, "big") & mask == mask

@@ -1,4 +1,4 @@
-"""RLP, taken apart. These bytes were hashed before: nobody but a chain can have written them."""
+"""Decodes RLP. A hash was compared with these bytes before: only a chain can have written them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from chainkit.ethereum.row import Item
 
 
 def decoded_items(data: bytes, subject: str, names: Sequence[str]) -> dict[str, Item]:
-    """Return the items of an RLP list by their names, as many as it has from the first on.
+    """Return the items of an RLP list by their names, as many as the list has from the first on.
 
     Raises MalformedData for anything but a list, or one of more items than names.
     """
@@ -36,5 +36,5 @@ def bytes_of(items: dict[str, Item], name: str, subject: str, length: int | None
 
 
 def integer_of(items: dict[str, Item], name: str, subject: str) -> int:
-    """Return an item that is an integer from 0. Raises MalformedData if it is none."""
+    """Return an item that is an integer from 0. Raises MalformedData for anything else."""
     return int.from_bytes(bytes_of(items, name, subject), "big")

@@ -1,4 +1,4 @@
-"""The header of a block: what its hash is the keccak256 of (yellow paper, section 4.3)."""
+"""The header of a block, whose keccak256 is the block's hash (yellow paper, section 4.3)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ HEADER_COLUMNS_BY_HARDFORK: Final = {
 LATER_HEADER_COLUMNS: Final = tuple(
     column for columns in HEADER_COLUMNS_BY_HARDFORK.values() for column in columns
 )
-"""The same fields, in their order."""
+"""The same fields, in the order of the header."""
 
 _NAMES: Final = tuple(column.name for column in (*FIRST_HEADER_COLUMNS, *LATER_HEADER_COLUMNS))
 
@@ -79,10 +79,9 @@ class DecodedHeader:
 def header_bytes(block: Row) -> bytes:
     """Return the RLP of a row of blocks. Its keccak256 is the hash of the block.
 
-    One rule serves Ethereum, OP-stack and Arbitrum chains: which fields a header has shows in
-    which columns are not null. Raises Unprovable, naming the column, where a field is null that
-    every header has, or that a header with a later one has; MalformedData where a value is none
-    of its column.
+    One rule serves Ethereum, OP-stack and Arbitrum chains: a header has the fields whose columns
+    are not null. Raises Unprovable, naming the column, where a field is null that every header has,
+    or that a header with a later field has; MalformedData where a value does not fit its column.
     """
     last_first = dropwhile(
         lambda column: block[column.name] is None, reversed(LATER_HEADER_COLUMNS)
@@ -92,9 +91,9 @@ def header_bytes(block: Row) -> bytes:
 
 
 def decode_header(data: bytes) -> DecodedHeader:
-    """Take the RLP of a header apart, as header_bytes makes it. Raises MalformedData if it is none.
+    """Decode the RLP of a header, as header_bytes makes it. Raises MalformedData for anything else.
 
-    Fields that a hardfork to come appends are refused: nobody can tell what they mean.
+    Fields that a future hardfork appends are refused: their meaning is not known.
     """
     subject = "header"
     items = decoded_items(data, subject, _NAMES)

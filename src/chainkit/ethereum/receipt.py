@@ -43,7 +43,7 @@ _DEPOSIT_ITEMS: Final = (*_ITEMS, *(column.name for column in _DEPOSIT))
 
 @dataclass(frozen=True, slots=True)
 class DecodedLog:
-    """A log of a receipt; its place in the block is not part of it."""
+    """A log of a receipt, without its place in the block."""
 
     address: bytes
     """20 bytes."""
@@ -65,7 +65,7 @@ def receipt_bytes(receipt: Row, logs: Sequence[Row]) -> bytes:
 
     The bloom is made of the logs. Gas used, addresses and prices are no part of a receipt. Raises
     Unprovable for a type that this version does not know, or where a column is null that such a
-    receipt has; MalformedData where a value is none of its column.
+    receipt has; MalformedData where a value does not fit its column.
     """
     type_ = receipt["type"]
     if type_ not in RECEIPT_TYPES:
@@ -131,8 +131,8 @@ def _deposit_items(receipt: Row) -> list[Item]:
                 subject, place = transaction_subject(receipt), f"column {column.name}"
                 raise MalformedData(subject, "null but for deposits", got, place)
         return []
-    # Until Canyon a receipts root left out the nonce, though endpoints tell it since Regolith.
-    # The version came with Canyon, to tell both apart.
+    # Until Canyon a receipts root left out the nonce, though endpoints return the nonce since
+    # Regolith. The version came with Canyon, to distinguish both forms.
     if receipt["deposit_receipt_version"] is None:
         return []
     return [column.item(receipt, transaction_subject) for column in _DEPOSIT]

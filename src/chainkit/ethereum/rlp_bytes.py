@@ -1,7 +1,7 @@
-"""RLP made straight from bytes (yellow paper, appendix B), for what is encoded by the thousand.
+"""Encodes RLP directly from bytes (yellow paper, appendix B), for items encoded by the thousand.
 
-PyPI's ``rlp`` builds and checks a tree of items first: five times the work. It stays what rows of
-an export are encoded with, and what this is held against by tests.
+PyPI's ``rlp`` builds and checks a tree of items first, which takes five times the work. Rows of an
+export are still encoded with ``rlp``, and tests compare this module with it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ EMPTY: Final = b"\x80"
 
 _STRING, _LIST = 0x80, 0xC0
 _SHORTEST_LONG: Final = 56
-"""From this length on RLP tells the length of the length."""
+"""From this length on, RLP encodes the length of the length."""
 
 _STRING_HEADS: Final = tuple(bytes([_STRING + length]) for length in range(_SHORTEST_LONG))
 _LIST_HEADS: Final = tuple(bytes([_LIST + length]) for length in range(_SHORTEST_LONG))

@@ -1,9 +1,9 @@
 """The root of a block's trie, built from all values at once.
 
-PyPI's ``trie`` inserts one value after the other, and hashes each node on the way again: ten times
-the work. It stays what inclusion proofs are made with, and what this is held against by tests. The
-keys are the numbers from 0, so the trie's shape depends on the number of values alone: the shapes
-of the last few numbers are kept.
+PyPI's ``trie`` inserts one value after the other, and hashes each node on the way again, which
+takes ten times the work. Inclusion proofs are still made with ``trie``, and tests compare this
+module with it. The keys are the numbers from 0, so the trie's shape depends on the number of values
+alone: the shapes of the last few numbers are kept.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Extension:
 @dataclass(frozen=True, slots=True)
 class _Branch:
     children: tuple[tuple[int, _Node], ...]
-    """By nibble. No RLP begins with another one, so no value stands in the branch itself."""
+    """Children by nibble. No RLP begins with another RLP, so no value is in the branch itself."""
 
 
 _Node = _Leaf | _Extension | _Branch
@@ -54,7 +54,7 @@ def trie_root(values: Sequence[bytes]) -> bytes:
     """Return the 32-byte root over encoded transactions or receipts, in the order of the block.
 
     The key of a value is the RLP of its index (yellow paper, section 4.3.2 and appendix D). Raises
-    MalformedData for an empty value: a trie cannot hold it.
+    MalformedData for an empty value, which a trie cannot hold.
     """
     if not values:
         return bytes(BLANK_NODE_HASH)
@@ -76,7 +76,7 @@ def _encoded(node: _Node, values: Sequence[bytes]) -> bytes:
 
 
 def _reference(node: bytes) -> bytes:
-    """Return what stands for a node in the one above it: its hash, or itself if it is shorter."""
+    """Return a node's reference in its parent: its hash, or the node itself if it is shorter."""
     return node if len(node) < HASH_LENGTH else encoded_bytes(keccak256(node))
 
 
@@ -104,7 +104,7 @@ def _node(keys: Sequence[_Key], depth: int) -> _Node:
 
 
 def _path(nibbles: tuple[int, ...], *, is_leaf: bool) -> bytes:
-    """Pack nibbles into bytes, with whether a value follows and whether their number is odd."""
+    """Pack nibbles into bytes, with a flag for a value that follows, and one for an odd number."""
     flag = 2 * is_leaf
     whole = (flag + 1, *nibbles) if len(nibbles) % 2 else (flag, 0, *nibbles)
     return bytes(16 * high + low for high, low in zip(whole[::2], whole[1::2], strict=True))

@@ -26,7 +26,7 @@ class Kind:
     """The form of a column's values."""
 
     item: Callable[[Any], Item]
-    """Makes an item of a value. Raises one of _REFUSALS if it is no such value."""
+    """Makes an item of a value. Raises one of _REFUSALS if the value has another form."""
     words: str
     """The kind for people: ``expected …``."""
 
@@ -38,10 +38,10 @@ class Column:
     name: str
     kind: Kind
     null: Item | None = None
-    """The item of a null; None if a null only means that nothing was told."""
+    """The item of a null; None if a null only means that the source gave no value."""
 
     def checked(self, row: Row, subject: Callable[[Row], str]) -> Any:
-        """Return the value of a row, which must tell it. Raises as ``item`` does."""
+        """Return the value of a row, which must not be null. Raises as ``item`` does."""
         self.item(row, subject)
         return row[self.name]
 
@@ -71,7 +71,7 @@ def integer_item(value: int | Decimal) -> bytes:
     number = int(value)
     if number != value:
         raise ValueError("a fraction")
-    # Refuses a negative one itself.
+    # The library itself refuses a negative integer.
     return number.to_bytes((number.bit_length() + 7) // 8, "big")
 
 

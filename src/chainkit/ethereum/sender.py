@@ -28,10 +28,10 @@ _FROM: Final = Column("from_address", ADDRESS)
 def recover_sender(transaction: Row) -> bytes:
     """Return the 20 bytes of the account that sent a row of transactions.
 
-    Nobody signs deposits, nor what Arbitrum adds: their sender is what the row says, which the
-    hash commits to, or always the same (internal transactions). Raises Unprovable as
-    transaction_bytes does; MalformedData where ``v`` is none of its type's, and InvalidSignature
-    where the signature is nobody's or has a high S (EIP-2).
+    Deposits, and the types that Arbitrum adds, have no signature: their sender is the row's, to
+    which the hash commits, or always the same (internal transactions). Raises Unprovable as
+    transaction_bytes does; MalformedData where ``v`` does not fit its type, and InvalidSignature
+    where the signature recovers to no key or has a high S (EIP-2).
     """
     if transaction["type"] == ARBITRUM_INTERNAL:
         return ARBOS_ADDRESS

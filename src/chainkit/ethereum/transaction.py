@@ -1,4 +1,4 @@
-"""Transactions as their block holds them (EIP-2718): a type byte, then RLP of the type's fields."""
+"""Transactions in the form of their block (EIP-2718): a type byte, then RLP of its fields."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ COMMITTED_COLUMNS: Final[Mapping[int, frozenset[str]]] = {
 }
 """The names of the columns that a transaction's hash commits to, by type."""
 
-# A chain id stands in rows of every type: an endpoint derives it where a transaction has none.
+# Rows of every type have a chain id: an endpoint derives it where a transaction has none.
 _OF_EVERY_TYPE: Final = frozenset(
     {"chain_id", "nonce", "from_address", "to_address", "value", "input", "gas_limit"}
 )
@@ -173,17 +173,17 @@ class MessageCall:
     """An encoded transaction, taken apart."""
 
     to: bytes | None
-    """20 bytes: what it calls; None if it creates a contract, or is no call."""
+    """20 bytes: the called address; None if the transaction creates a contract, or is no call."""
     input: bytes
-    """The calldata, or the code that creates; none if it is no call."""
+    """The calldata, or the creation code; none if the transaction is no call."""
 
 
 def transaction_bytes(transaction: Row) -> bytes:
     """Return the EIP-2718 encoding of a row of transactions. Its keccak256 is the hash.
 
     Raises Unprovable, naming the column, where a column of its type is null, or for a type that
-    this version does not know; MalformedData where a value is none of its column, where a column
-    of other types says something, or where the chain id is not the one that was signed.
+    this version does not know; MalformedData where a value does not fit its column, where a column
+    of other types has a value, or where the chain id is not the signed one.
     """
     columns = _columns(transaction, COLUMNS_BY_TYPE)
     for name in FOREIGN_COLUMNS[transaction["type"]]:
@@ -227,7 +227,7 @@ def signed_items(transaction: Row) -> list[Item]:
 
 
 def signed_chain_id(transaction: Row) -> int | None:
-    """Return the chain that a legacy transaction was signed for; None if for any (EIP-155).
+    """Return the chain for which a legacy transaction was signed; None if for any chain (EIP-155).
 
     Raises Unprovable if ``v`` is null, MalformedData if it is no legacy transaction's.
     """
@@ -254,7 +254,7 @@ def _columns(transaction: Row, by_type: Mapping[int, tuple[Column, ...]]) -> tup
 
 
 def _says_something(value: Any) -> bool:
-    # Endpoints write zeros where there is nothing, such as the signature of a deposit.
+    # Endpoints write zeros for missing values, such as the signature of a deposit.
     return any(value) if isinstance(value, bytes) else bool(value)
 
 

@@ -1,4 +1,4 @@
-"""Inclusion proofs: that a transaction or receipt stands under the root which a header names.
+"""Inclusion proofs: that a transaction or receipt is under the root which a header names.
 
 The key of a value is the RLP of its index (yellow paper, section 4.3.2).
 """
@@ -30,10 +30,10 @@ def inclusion_proofs(
 
 
 def verify_inclusion(root: bytes, index: int, proof: Sequence[bytes]) -> bytes:
-    """Return the value which a proof shows to stand at ``index`` under a root.
+    """Return the value that a proof shows at ``index`` under a root.
 
-    The proof may come from anybody. Raises MalformedData unless it is what inclusion_proofs gives,
-    node for node.
+    The proof may come from anybody. Raises MalformedData unless the proof equals the result of
+    inclusion_proofs, node for node.
     """
     subject = f"inclusion proof of index {index}"
     # The library would take a shorter root for a node.
@@ -66,5 +66,5 @@ def _key(index: int) -> bytes:
 
 def _proof(trie: HexaryTrie, key: bytes) -> tuple[bytes, ...]:
     nodes = [encoded(node) for node in trie.get_proof(key)]
-    # A node below the length of a hash stands within the node above it.
+    # A node shorter than a hash is within the node above it.
     return (*nodes[:1], *(node for node in nodes[1:] if len(node) >= HASH_LENGTH))

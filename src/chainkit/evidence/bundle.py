@@ -39,7 +39,7 @@ from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH, BlockReference
 BUNDLE_FORMAT: Final = 2
 """About our own contracts."""
 LISTED_FORMAT: Final = 3
-"""About others, which the page describes. Older versions refuse it."""
+"""A format about other contracts, which the page describes. Older versions refuse this format."""
 
 BUNDLE_NAME: Final = "bundle.json"
 HEADERS_NAME: Final = "headers.rlp"
@@ -72,10 +72,10 @@ class FileDigest:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """The content of ``bundle.json``. All of it are claims of whoever made the bundle."""
+    """The content of ``bundle.json``. All of its fields are claims of the bundle's author."""
 
     tool: str
-    """Name and version of what wrote it."""
+    """Name and version of the tool that wrote the bundle."""
     chain_id: int
     genesis_hash: bytes
     """32 bytes."""
@@ -87,18 +87,19 @@ class Bundle:
     first_block: int
     """Height of the first header."""
     trusted_block: BlockReference
-    """The last header: everything hangs on its hash."""
+    """The last header: all proofs of the bundle depend on its hash."""
     registry_transactions: tuple[bytes, ...]
-    """Hashes of those that registered the node and changed its entry, in the chain's order."""
+    """Hashes of the transactions that registered the node and changed its entry, in the chain's
+    order."""
     findings: int
     proving_themselves: int
     """Findings for which there is a report."""
     inputs: Mapping[str, str]
     """sha256, in hex, of each of INPUT_NAMES."""
     reporter_time_ns: int
-    """Nanoseconds since 1970 in each report; 0 where the reporter told none."""
+    """Nanoseconds since 1970 in each report; 0 where the reporter gave none."""
     reporter_public_key: bytes | None
-    """65 bytes; None where it is unsigned."""
+    """65 bytes; None where the reports are unsigned."""
     left_out: tuple[str, ...]
     """A sentence for each block whose transactions the chain export cannot prove."""
     files: Mapping[str, FileDigest]
@@ -112,7 +113,7 @@ def bundle_bytes(bundle: Bundle) -> bytes:
 
 
 def parse_bundle(data: bytes) -> Bundle:
-    """Read ``bundle.json``. Raises MalformedData unless it is as ``bundle_bytes`` writes it."""
+    """Read ``bundle.json``. Raises MalformedData unless it has the form of ``bundle_bytes``."""
     content = parse_object(data, _SUBJECT)
     listed = isinstance(content, dict) and content.get(_LISTED)
     fields = Record(content, _SUBJECT, (*_FIELDS, *([_LISTED] if listed else ())))

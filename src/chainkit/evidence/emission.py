@@ -1,4 +1,4 @@
-"""Payloads that a transaction posted, and those that its calldata alone promises."""
+"""Payloads that a transaction posted, and payloads that follow from its calldata alone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class EmittingContracts:
 
     contracts: tuple[PayloadContract, ...]
     are_own: bool
-    """Whether they are our own, which emit what they are called with, under originator 0.
+    """Whether the contracts are our own, which emit their arguments under originator 0.
 
     Nobody knows what contracts that are not ours emit on another branch, or after an upgrade.
     """
@@ -60,15 +60,15 @@ class EmittingContracts:
 
     @property
     def described(self) -> dict[str, str]:
-        """All that evidence says of each, by name: of our own the address."""
+        """The fields of evidence about each contract, by name: for our own the address."""
         if self.are_own:
             return {contract.name: hex0x(contract.address) for contract in self.contracts}
         return {contract.name: _description(contract) for contract in self.contracts}
 
     def why_no_place(self, originator_id: int, sequence_id: int) -> str | None:
-        """Say why no log of the chain has an originator and a sequence id; None if one may.
+        """Return why no log of the chain has an originator and a sequence id; None if a log may.
 
-        Contracts that are not ours may use any: a record may be older than they are.
+        Contracts that are not ours may use any: a record may be older than the contracts.
         """
         if not self.are_own:
             return None
@@ -90,13 +90,13 @@ class MinedTransaction:
 
     receipt: Receipt
     input: bytes
-    """Its calldata."""
+    """The transaction's calldata."""
 
 
 def posted_payloads(receipt: Receipt, emitting: EmittingContracts) -> list[PayloadEvent]:
     """Return the payloads that a transaction posted to the contracts, in their order.
 
-    Raises MalformedLog where a contract emitted data that it cannot.
+    Raises MalformedLog where a contract emitted data that its code cannot emit.
     """
     by_address = {contract.address: contract for contract in emitting.contracts}
     return [
@@ -126,8 +126,8 @@ def promised_payload(
 ) -> PayloadEvent | None:
     """Return the payload that a direct call emits if it succeeds, None if the call does not fix it.
 
-    Its sequence id is the one emitted here, or 0 where the call reverted. Calls of contracts that
-    are not ours fix nothing.
+    The payload's sequence id is the one emitted here, or 0 where the call reverted. Calls of
+    contracts that are not ours fix nothing.
     """
     if not emitting.are_own:
         return None
@@ -137,7 +137,7 @@ def promised_payload(
         promised = _arguments(receipt.to, transaction.input, sequence_id, emitting.contracts)
     except MalformedData:
         return None  # an administrator's call, or one that always reverts
-    # A contract that does not emit its arguments unchanged is none that the proof rests on.
+    # A contract that does not emit its arguments unchanged gives no proof.
     kept_here = not receipt.succeeded or list(emitted) == [promised]
     return promised if kept_here else None
 

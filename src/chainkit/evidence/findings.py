@@ -1,6 +1,6 @@
-"""Findings of an audit in a bundle: what makes each one this finding, and nothing else.
+"""Findings of an audit in a bundle: each id follows from the content of its finding.
 
-A finding's severity and words are not in it: whoever seals a bundle again could write any.
+A finding's severity and words are not in the bundle: anybody who writes a bundle could choose them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORD: Final = ("[A-Za-z_]{1,40}", "a word")
 
 @dataclass(frozen=True, slots=True)
 class FindingEvent:
-    """The place and words of a finding about no sequence: they are part of its id."""
+    """The place and words of a finding about no sequence: both are part of the finding's id."""
 
     block_number: int | None
     log_index: int | None
@@ -40,9 +40,9 @@ class BundledFinding:
     """One finding about the accused node, by the audit."""
 
     finding_id: str
-    """64 hex digits, as the audit gave it."""
+    """64 hex digits, the id that the audit gave."""
     code: str
-    """The auditor's word for it."""
+    """The auditor's code for the finding."""
     node_id: int
     originator_id: int | None
     sequence_id: int | None
@@ -58,7 +58,8 @@ class BundledFinding:
     envelope: bytes | None
     """The OriginatorEnvelope as served; None where nothing was."""
     unsigned_report_sha256: str | None = None
-    """Digest of the finding's UnsignedMisbehaviorReport, in hex; None where it cannot."""
+    """Digest of the finding's UnsignedMisbehaviorReport, in hex; None where it proves nothing
+    itself."""
     report_sha256: str | None = None
     """Digest of the signed MisbehaviorReport, in hex; None where nobody signed."""
 
@@ -68,7 +69,7 @@ class BundledFinding:
         return f"finding {self.finding_id[:16]}"
 
     def expected_id(self) -> str:
-        """Return the id that the finding must have, by what makes it this one."""
+        """Return the id that follows from the finding's content."""
         event = self.event
         return finding_id(
             self.code,
@@ -92,10 +93,10 @@ def finding_id(
     envelope: bytes | None = None,
     event: tuple[int | None, int | None, str | None] | None = None,
 ) -> str:
-    """Return 64 hex digits that name a finding: the sha256 of what makes it this one.
+    """Return 64 hex digits that name a finding: the sha256 of its content.
 
-    The canonical form is a JSON list without spaces; integers beyond 53 bits stand as text.
-    ``event`` is block, log index and detail of a finding about another event than a payload.
+    The canonical form is a JSON list without spaces; integers beyond 53 bits are text. ``event`` is
+    block, log index and detail of a finding about another event than a payload.
     """
     parts = [
         code,
@@ -115,7 +116,7 @@ def _hex(value: bytes | None) -> str | None:
 
 
 def finding_line(finding: BundledFinding) -> bytes:
-    """Serialize a finding as a line; integers beyond 53 bits stand as text."""
+    """Serialize a finding as a line; integers beyond 53 bits are text."""
     content: dict[str, object] = {name: getattr(finding, name) for name in _FIELDS}
     event = finding.event
     content["event"] = event and {name: getattr(event, name) for name in _EVENT_FIELDS}
@@ -128,7 +129,7 @@ def finding_line(finding: BundledFinding) -> bytes:
 
 
 def parse_finding(data: bytes, subject: str) -> BundledFinding:
-    """Read a line of the bundle's findings. Nothing is proved but its id.
+    """Read a line of the bundle's findings. Only the id is checked.
 
     Raises MalformedData for other content, or an id that does not follow from it.
     """

@@ -1,4 +1,4 @@
-"""A bundle that was opened: its files are whole, its headers lead to the trusted block."""
+"""An opened bundle: its files are whole, and its headers lead to the trusted block."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ LARGEST_PAGE: Final = 2**26
 def read_bundle(directory: Path) -> Bundle:
     """Return a bundle's own page, with nothing proved.
 
-    Raises ConfigurationError where the folder holds none, MalformedData where it is none.
+    Raises ConfigurationError where the folder has no page, MalformedData where the page is
+    malformed.
     """
     return parse_bundle(read_small(directory / BUNDLE_NAME, LARGEST_PAGE))
 
 
 def check_files(directory: Path, bundle: Bundle, advance: Advance = lambda read: None) -> None:
-    """Raise MalformedData unless the files are the ones that the bundle names."""
+    """Raise MalformedData unless the files are those that the bundle lists."""
     for name, file in bundle.files.items():
         check_file(directory / name, file.bytes, file.sha256, advance)
 
 
 class ProvedTransactions:
-    """The transactions of a bundle, read and proved when they are asked for."""
+    """The transactions of a bundle, each read and proved when it is asked for."""
 
     def __init__(self, path: Path, offsets: dict[bytes, int], headers: ProvedHeaders) -> None:
-        """Take a file, where each transaction's line begins in it, and the headers."""
+        """Take a file, the offset of each transaction's line, and the headers."""
         self._path = path
         self._offsets = offsets
         self._headers = headers
@@ -60,11 +61,12 @@ class ProvedTransactions:
         return len(self._offsets)
 
     def find(self, transaction_hash: bytes) -> MinedTransaction | None:
-        """Return a transaction that is part of the chain, None where the bundle holds no such.
+        """Return a transaction that is part of the chain, None where the bundle does not hold it.
 
-        Raises MalformedData where its content is not part of the chain.
+        Raises MalformedData where the transaction is not part of the chain.
         """
-        # A finding asks for the same one twice: as the chain's, and as what was served names it.
+        # A finding asks for the same transaction twice: for the chain's payload, and for the served
+        # one.
         if self._latest is None or self._latest[0] != transaction_hash:
             transaction = self._proved(transaction_hash)
             if transaction is None:
@@ -88,9 +90,9 @@ class ProvedTransactions:
 def open_transactions(
     directory: Path, first_block: int, trusted: BlockReference, advance: Advance
 ) -> ProvedTransactions:
-    """Open the transactions of a bundle, whose headers must lead to a block that is trusted.
+    """Open the transactions of a bundle, whose headers must lead to a trusted block.
 
-    Raises MalformedData where they do not, or where the lines are not in the chain's order.
+    Raises MalformedData where the headers do not, or where the lines are not in the chain's order.
     """
     path = directory / TRANSACTIONS_NAME
     offsets: dict[bytes, int] = {}
@@ -156,12 +158,12 @@ def registered_node(
     node_registry: bytes,
     node_id: int,
 ) -> Node | None:
-    """Return a node as the registry's last log about it among some transactions says, or None.
+    """Return a node by the registry's last log about it among some transactions, or None.
 
-    ``node_registry`` is the contract's address (20 bytes), never the bundle's word. That the
-    bundle left out a later change of status cannot be seen; the key never changes (§3.1.1).
-    Raises MalformedData where a transaction is not there or out of the chain's order, or where two
-    logs tell different keys.
+    ``node_registry`` is the contract's address (20 bytes), never the bundle's word. If the bundle
+    leaves out a later change of status, nothing shows it; the key never changes (§3.1.1). Raises
+    MalformedData where a transaction is missing or out of the chain's order, or where two logs have
+    different keys.
     """
     entries: list[Node] = []
     before = (-1, -1)
@@ -187,7 +189,7 @@ def _place_of(transaction: MinedTransaction) -> tuple[int, int]:
 
 
 def report_names(directory: Path) -> frozenset[str]:
-    """Return the names of all files that lie where the findings' reports do.
+    """Return the names of all files in the folder of the findings' reports.
 
     Raises ConfigurationError where there is no such folder.
     """

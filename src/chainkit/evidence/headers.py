@@ -15,7 +15,8 @@ from chainkit.types import HASH_LENGTH, BlockReference
 
 _PREFIX_LENGTH: Final = 3
 _LIST_OF_TWO_LENGTH_BYTES: Final = 0xF9
-"""With its bloom filter a header is longer than 255 bytes; none is longer than 65,535."""
+"""Most bytes of a header: with its bloom filter a header is longer than 255 bytes, and none is
+longer than 65,535."""
 
 _PARENT: Final = slice(_PREFIX_LENGTH + 1, _PREFIX_LENGTH + 1 + HASH_LENGTH)
 
@@ -24,15 +25,15 @@ Advance = Callable[[int], None]
 
 
 class ProvedHeaders:
-    """The headers that some findings need, read again from the file when they are asked for."""
+    """The headers that some findings need, each read again from the file when it is asked for."""
 
     def __init__(self, path: Path, places: dict[int, tuple[int, bytes]]) -> None:
-        """Take a file, and by height where a proved header begins and the hash that it has."""
+        """Take a file, and by height the offset and the hash of each proved header."""
         self._path = path
         self._places = places
 
     def __getitem__(self, number: int) -> DecodedHeader:
-        """Return a header. Raises MalformedData if it is not proved, or is no longer there."""
+        """Return a header. Raises MalformedData if it is not proved, or no longer there."""
         subject = f"block {number}"
         if number not in self._places:
             raise MalformedData(subject, f"a header in {HEADERS_NAME}", "none")
@@ -81,7 +82,7 @@ def prove_headers(
         got = f"{found.number} 0x{hash_.hex()}" if hash_ else "none"
         raise MalformedData("bundle", expected, got, HEADERS_NAME)
     headers = ProvedHeaders(path, places)
-    # By links alone the count is proved, but not where it begins.
+    # Links alone prove the number of headers, but not the height of the first.
     _ = headers[trusted.number]
     return headers
 

@@ -1,4 +1,4 @@
-"""Transactions of a bundle, each with its receipt and with what proves both in their block."""
+"""Transactions of a bundle, each with its receipt and with both inclusion proofs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_NODES: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class TransactionProof:
-    """Where a transaction stands, and the nodes from both roots of its block down to it.
+    """A transaction's place, and the nodes from both roots of its block down to it.
 
     The last node of each path holds the transaction, or the receipt, itself.
     """
@@ -46,7 +46,7 @@ class TransactionProof:
 
 
 def proof_content(proof: TransactionProof) -> dict[str, Any]:
-    """Return a proof as JSON has it."""
+    """Return a proof for JSON."""
     return {
         "block_number": proof.block_number,
         "transaction_index": proof.transaction_index,
@@ -80,9 +80,9 @@ def parse_proof(data: bytes, subject: str) -> TransactionProof:
 def proved_transaction(proof: TransactionProof, block: DecodedHeader) -> MinedTransaction:
     """Return the transaction that a proof shows to be part of a proved block.
 
-    The logs have their position among the transaction's own for log index: nothing less than all
-    receipts of the block tells the other one. Raises MalformedData where the roots of the header
-    contradict the proof, Unprovable for a type that this version does not know.
+    The log index of each log counts within the transaction: only all receipts of the block would
+    give the index within the block. Raises MalformedData where the roots of the header contradict
+    the proof, Unprovable for a type that this version does not know.
     """
     subject = f"transaction {proof.transaction_index} of block {proof.block_number}"
     roots = ((block.transactions_root, proof.transaction), (block.receipts_root, proof.receipt))

@@ -75,7 +75,7 @@ from chainkit.types import (
 )
 
 Find: TypeAlias = Callable[[bytes], MinedTransaction | None]
-"""Returns the transaction of a hash, None where it is not known."""
+"""Returns the transaction of a hash, None where the transaction is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +83,10 @@ class EnvelopeJudge:
     """The judge of envelopes: the same for an endpoint's answers and for proved data."""
 
     accused: Node | None
-    """None if no such node is registered at the block, or nothing proves that it is."""
+    """None if the node is not registered at the block, or nothing proves that it is."""
     contracts: EmittingContracts
     block: BlockReference
-    """Nothing above it is looked at."""
+    """No block above this height is read."""
     find: Find
     absence: str
     """The beginning of a sentence about an unknown transaction: "this bundle does not contain"."""
@@ -94,8 +94,8 @@ class EnvelopeJudge:
     def judge(self, envelope: bytes) -> EnvelopeVerdict:
         """Return what an OriginatorEnvelope, as served, shows of the accused node.
 
-        Raises what ``find`` raises, and MalformedLog where a payload contract emitted what
-        it cannot.
+        Raises the errors of ``find``, and MalformedLog where a payload contract emitted data that
+        its code cannot emit.
         """
         return _EnvelopeCheck(self).verdict(envelope)
 
@@ -201,8 +201,8 @@ class _EnvelopeCheck:
 def _impossible_form(served: ServedEnvelope, contracts: EmittingContracts) -> str | None:
     """Return why no log of any chain gives these signed bytes, or None if one might.
 
-    Sequence id and time are taken as served; everything else in an unsigned envelope follows
-    from the payload (XIP-49 §3.2.1), and its one serialization with it.
+    Sequence id and time are taken from the served envelope; everything else in an unsigned envelope
+    follows from the payload (XIP-49 §3.2.1), and so does its one serialization.
     """
     place = served.originator_id, served.sequence_id
     if (reason := contracts.why_no_place(*place)) is not None:
@@ -210,7 +210,7 @@ def _impossible_form(served: ServedEnvelope, contracts: EmittingContracts) -> st
     if not is_of_block(served.originator_ns, served.sequence_id):
         number = served.sequence_id
         return f"no block gives payload {number} the envelope's time, {served.originator_ns} ns"
-    # The kind of event does not enter the bytes: any one stands for all.
+    # The kind of event is not part of the bytes: any kind will do.
     event = PayloadEvent(
         TopicKind.GROUP_MESSAGE,
         bytes(HASH_LENGTH),
@@ -225,10 +225,10 @@ def _impossible_form(served: ServedEnvelope, contracts: EmittingContracts) -> st
 
 
 def _same_payload(served: ServedEnvelope, event: PayloadEvent) -> bool:
-    """Tell whether an envelope carries an event's payload, on its topic.
+    """Return whether an envelope carries an event's payload, on the event's topic.
 
-    The envelope names its topic only inside the payload: equal bytes posted to another topic
-    than they name are what a node must quarantine, not serve under the topic named (§3.3.2).
+    The envelope names its topic only inside the payload: a node must quarantine equal bytes that
+    were posted to another topic, and must not serve them under the named topic (§3.3.2).
     """
     return (
         served.client_envelope == event.payload

@@ -1,7 +1,7 @@
-"""The labels of a finding: the codes that follow from what is proved, whatever an auditor wrote.
+"""The labels of a finding: the codes that follow from the proofs, whatever an auditor wrote.
 
 An id is a digest that anybody can compute again. So a finding's sequence must be its envelope's,
-and its code is shown as the finding's only where the envelope and the chain's log show it.
+and its code is shown as the finding's only where the envelope and the chain's log show this code.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ QUARANTINED_SERVED: Final = "QUARANTINED_SERVED"
 def check_labels(
     finding: BundledFinding, judged: EnvelopeVerdict | None, log: PayloadEvent | None
 ) -> None:
-    """Raise MalformedData where a finding names another sequence or digest than what it shows.
+    """Raise MalformedData where a finding names another sequence or digest than its evidence shows.
 
-    ``judged`` is the verdict on its envelope, None where nothing was served; ``log`` is the chain's
-    log that it names, None unless that is proved.
+    ``judged`` is the verdict on the finding's envelope, None where nothing was served; ``log`` is
+    the chain's log that the finding names, None unless it is proved.
     """
     own = finding.originator_id, finding.sequence_id
     served = None if judged is None else judged.served
@@ -56,8 +56,8 @@ def codes_that_follow(
 ) -> tuple[str, ...]:
     """Return the codes that a served envelope and the chain's log show, the gravest first.
 
-    ``log`` is None unless it is proved that the chain emitted it; then ``expected_digest`` is what
-    an honest node's envelope of it signs.
+    ``log`` is None unless it is proved that the chain emitted it; then ``expected_digest`` is the
+    digest that an honest node's envelope of this log signs.
     """
     served = judged.served
     if served is None:

@@ -61,10 +61,10 @@ _FIELDS: Final = ("envelope", "format", "header", "tool", "transaction")
 
 @dataclass(frozen=True, slots=True)
 class MessageProof:
-    """The content of a proof's file: claims of whoever made it, until they are verified."""
+    """The content of a proof's file: claims of its author, until they are verified."""
 
     tool: str
-    """Name and version of what wrote it."""
+    """Name and version of the tool that wrote the proof."""
     envelope: bytes
     """A serialized OriginatorEnvelope."""
     header: bytes
@@ -82,13 +82,14 @@ class ProvedMessage:
     originator_ns: int
     """Nanoseconds since 1970: the originator's clock, of the chain by ADR 45."""
     expires_at: int | None
-    """Seconds since 1970, after which nodes may remove it; None where it never expires."""
+    """Seconds since 1970, after which nodes may remove the envelope; None where it never
+    expires."""
     client: ParsedClientEnvelope
-    """The payload, its topic, and the header of its MLS message."""
+    """The payload, its topic, and the header of the payload's MLS message."""
     payer: str | None
     """Checksummed address; None for a transaction that nobody signed."""
     originator: Node | None
-    """The registry's entry as the transaction wrote it; None for a payload of the chain."""
+    """The registry's entry from the transaction; None for a payload of the chain."""
     block: BlockHeader
     transaction_hash: bytes
     """32 bytes."""
@@ -109,7 +110,7 @@ def message_proof_bytes(proof: MessageProof) -> bytes:
 def parse_message_proof(data: bytes) -> MessageProof:
     """Read a proof's file; nothing is proved.
 
-    Raises MalformedData unless it is as ``message_proof_bytes`` writes it.
+    Raises MalformedData unless the file has the form of ``message_proof_bytes``.
     """
     fields = Record(parse_object(data, _SUBJECT), _SUBJECT, _FIELDS)
     if fields.integer("format") != FORMAT:
@@ -137,7 +138,8 @@ def verify_message(
     header = decode_header(proof.header)
     block = header.header
     if block.hash != trusted_hash:
-        # The proof's own hash must not be here: somebody would paste it, and trust the proof.
+        # The error must not show the proof's own hash: somebody would paste it, and trust the
+        # proof.
         expected = f"the hash of block {block.number}, on which the proof says that it rests"
         hint = f"take the hash of block {block.number} from a node or explorers of your choice"
         raise ConfigurationError("--trust", expected, hex0x(trusted_hash), hint)
@@ -148,7 +150,7 @@ def verify_message(
     try:
         served = parse_originator_envelope(proof.envelope)
     except MalformedEnvelope:
-        # It has no BlockchainProof: then its originator signed it.
+        # The envelope has no BlockchainProof: so its originator signed it.
         return _originated(proof, transaction, record)
     return _of_chain(served, proof.transaction, header, transaction, record)
 
@@ -216,7 +218,7 @@ def _client(served: ServedEnvelope) -> ParsedClientEnvelope:
 
 
 def _sender(proof: TransactionProof, header: DecodedHeader) -> str | None:
-    """Return who paid for a proved transaction: its sender; None where nobody signed it."""
+    """Return the sender of a proved transaction, who paid; None where it has no signature."""
     encoded = verify_inclusion(header.transactions_root, proof.transaction_index, proof.transaction)
     try:
         return str(Account.recover_transaction(encoded))

@@ -1,4 +1,4 @@
-"""The report files of a bundle: each must say what its finding says, and no other may be there."""
+"""Checks the report files of a bundle: each must fit its finding, and no other may be there."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ SIGNED_SUFFIX: Final = ".pb"
 
 
 def check_reports(directory: Path, bundle: Bundle, finding: BundledFinding) -> frozenset[str]:
-    """Prove that a finding's reports carry its evidence; return the names of their files.
+    """Prove that a finding's reports carry the finding's evidence; return the names of their files.
 
-    Raises MalformedData where they are other ones, or signed by another than the bundle says.
+    Raises MalformedData where reports carry other evidence, or have another signer than the bundle
+    names.
     """
     if finding.unsigned_report_sha256 is None:
         if finding.report_sha256 is not None:

@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     PROVED = "proved"
     """The node signed data that no branch of the chain can contain."""
     NOT_PROVED = "not proved"
-    """An honest node could have done this; its innocence is not shown either."""
+    """An honest node could have done this; that the node is innocent is not shown either."""
     REFUTED = "refuted"
     """The node served data that the chain contains."""
 
@@ -27,7 +27,8 @@ class Step:
     name: str
     found: str
     is_quoted: bool = False
-    """Whether somebody else wrote ``found``: it is shown so that it passes for no line of ours."""
+    """Whether a stranger wrote ``found``: then it is printed so that it passes for no line of
+    ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,8 @@ class EnvelopeVerdict:
     served: ServedEnvelope | None
     """None if the bytes are no envelope."""
     is_signed: bool | None = False
-    """Whether the accused node's key signed it; None where no key is known to be the node's."""
+    """Whether the accused node's key signed the envelope; None where the node's key is not
+    known."""
 
     @property
     def signed_digest(self) -> bytes | None:

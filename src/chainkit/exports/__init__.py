@@ -1,8 +1,8 @@
 """Exports: Parquet files and the manifest that describes them.
 
-Both services write and read them: they are where operator and auditor meet. An export grows by
-ranges of blocks, ``<table>/<from>-<to>.parquet``, and its manifest is replaced at once: only files
-in the manifest belong to the export.
+Indexer and audit write and read exports: operator and auditor exchange data by them. An export
+grows by ranges of blocks, ``<table>/<from>-<to>.parquet``, and its manifest is replaced in one
+step: only files in the manifest belong to the export.
 """
 
 from chainkit.exports.files import (

@@ -1,4 +1,4 @@
-"""The files of an export: written under temporary names, and proved by their digests."""
+"""The files of an export: written under temporary names, and checked by their digests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def writing_to(directory: Path) -> Iterator[None]:
 
 
 def flush(path: Path) -> None:
-    """Have a file's bytes, or a folder's names, on the disk before anything leads to them."""
+    """Flush a file's bytes, or a folder's names, to the disk before anything refers to them."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -50,12 +50,12 @@ def check_files(
     report: Callable[[int], None] = lambda more: None,
     threads: int | None = None,
 ) -> None:
-    """Prove that an export's files are the ones it was written with.
+    """Prove that an export's files are those that its writer wrote.
 
-    ``report`` is told how many more are proved; ``threads`` are as many as cores where none are
-    named. Raises StoreError where a file is missing, is no regular file or has another digest; in a
-    node's export also where it lies elsewhere or is too large, and in a chain's where the manifest
-    counts other rows. Raises whatever ``report`` raises.
+    ``report`` gets the number of files proved since its last call; without ``threads`` there are as
+    many as cores. Raises StoreError where a file is missing, is no regular file or has another
+    digest; in a node's export also where the file is elsewhere or is too large, and in a chain's
+    where the manifest counts other rows. Raises all errors of ``report``.
     """
     check = partial(_check_file, directory, manifest.kind == "node")
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
@@ -81,14 +81,14 @@ def _check_file(directory: Path, is_strange: bool, name: str, about: Mapping[str
 def check_digest(path: Path, expected: str) -> None:
     """Prove that a file has a sha256.
 
-    Raises StoreError where it is missing, is no regular file, or has another.
+    Raises StoreError where the file is missing, is no regular file, or has another digest.
     """
     with _open(path) as file:
         _check_content(file, path, expected)
 
 
 def _open(path: Path) -> BinaryIO:
-    """Open a regular file, without waiting for anybody who should write to it."""
+    """Open a regular file, without waiting for the writer of a pipe."""
     subject = f"export file {path}"
     try:
         return open_regular(path, subject)
@@ -116,7 +116,7 @@ def _check_rows(file: BinaryIO, path: Path, told: int) -> None:
 
 
 def describe_file(path: Path, rows: int) -> dict[str, Any]:
-    """Return a manifest's entry for a file. Raises OSError where it cannot be read."""
+    """Return a manifest's entry for a file. Raises OSError where the file cannot be read."""
     return {"rows": rows, "bytes": path.stat().st_size, "sha256": sha256_of(path)}
 
 

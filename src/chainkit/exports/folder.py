@@ -1,6 +1,6 @@
 """A folder into which an export grows, so that its manifest is true at every moment.
 
-New files are written in a hidden folder, moved to their names, and only then does the manifest list
+New files are written in a hidden folder and moved to their names; only then does the manifest list
 them: a writer that is killed in between leaves the previous manifest, whose files all exist. A file
 that may still change has its digest in its name, so it is never overwritten.
 """
@@ -36,28 +36,28 @@ _DIGEST_DIGITS: Final = 16
 
 
 class ExportFolder:
-    """Enter it to have the folder alone; ``publish`` makes what was written the export."""
+    """A context manager that locks the folder; ``publish`` makes the written files the export."""
 
     def __init__(self, directory: Path, kind: str, tables: Iterable[str]) -> None:
-        """Name a folder that exists or not, and the tables that may lie in it."""
+        """Name a folder, existing or not, and the tables that it may hold."""
         self._directory = directory
         self._kind = kind
         self._tables = frozenset(tables)
         self._staging = directory / _STAGING
         self._staged: dict[str, Path] = {}
         self.manifest: Manifest | None = None
-        """The folder's content since it was entered or published; its files were not read."""
+        """The folder's content since it was entered or last published; its files were not read."""
 
     @property
     def staging(self) -> Path:
-        """Where files are written before they are published; it goes when the folder is left."""
+        """The folder for files before they are published; removed at the end."""
         return self._staging
 
     def __enter__(self) -> Self:
-        """Take the folder, made where there is none.
+        """Lock the folder, made where there is none.
 
-        Raises StoreError where another export writes to it, it holds anything else, or it cannot
-        be written.
+        Raises StoreError where another export writes to the folder, it holds anything else, or it
+        cannot be written.
         """
         with writing_to(self._directory):
             self._is_new = not self._directory.exists()
@@ -99,10 +99,10 @@ class ExportFolder:
         chunks: Iterable[Sequence[Sequence[Any]]],
         is_finished: bool,
     ) -> tuple[str, dict[str, Any]]:
-        """Write a table, or a range of one, to a file; return its name and what it holds.
+        """Write a table, or a range of a table, to a file; return the file's name and its entry.
 
-        ``name`` has no suffix; rows have the columns of ``schema``, and come some at a time.
-        Raises StoreError for a row that the schema does not hold, or a full disk.
+        ``name`` has no suffix; rows have the columns of ``schema``, and come some at a time. Raises
+        StoreError for a row that does not fit the schema, or a full disk.
         """
         staged = self._staging / f"{len(self._staged)}.parquet"
         with writing_to(self._directory):
@@ -121,9 +121,9 @@ class ExportFolder:
         return full_name, about
 
     def check(self, files: Mapping[str, Mapping[str, Any]], digests: bool) -> None:
-        """Prove that files are there, as large as a manifest says, and have its digests if asked.
+        """Prove that files exist with the sizes in a manifest, and with its digests if asked for.
 
-        Raises StoreError that names the first that is not so.
+        Raises StoreError that names the first file for which this fails.
         """
         for name, about in files.items():
             path = self._directory / name
@@ -137,9 +137,9 @@ class ExportFolder:
                 check_digest(path, about["sha256"])
 
     def publish(self, manifest: Manifest) -> None:
-        """Make a manifest's files the export, and delete those that it lists no longer.
+        """Make a manifest's files the export, and delete files that it no longer lists.
 
-        Rows that come after that go into the next one. Raises StoreError where the disk is full.
+        Rows that come later go into the next export. Raises StoreError where the disk is full.
         """
         with writing_to(self._directory):
             if self._would_overwrite(manifest):
@@ -175,7 +175,7 @@ class ExportFolder:
                 yield path
 
     def _is_ours(self, path: Path) -> bool:
-        """Tell whether a killed export may have left this in a folder without manifest."""
+        """Return whether a killed export may have left this file in a folder without manifest."""
         if path.name == _STAGING:
             return True
         if path.is_dir():

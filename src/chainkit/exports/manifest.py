@@ -1,6 +1,6 @@
 """The manifest of an export: its fields, and the checks of them.
 
-It comes from somebody whom the reader may not trust, so each field is checked before it is used.
+The manifest may come from a stranger, so each field is checked before it is used.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 MANIFEST_NAME: Final = "manifest.json"
 MANIFEST_FORMAT: Final = 4
 ANSWERS_FORMAT: Final = 5
-"""The format of an export of a node's answers: an older reader must not take it for another."""
+"""The format of an export of a node's answers: older readers must not take it for another
+format."""
 CHAIN_FORMAT: Final = 6
 """The format of an export of a chain: an older reader does not know the columns of Arbitrum's
 transactions and of Amsterdam's headers, and would find that hashes do not fit."""
 LISTED_FORMAT: Final = 7
 """The format of an export of a chain whose record lists its payload contracts: an older reader must
-not look for our own."""
+not search it for our own contracts."""
 LISTED_ANSWERS_FORMAT: Final = 8
 """The format of an export of a node's answers about the originators of such a record."""
 _READ_FORMATS: Final = (1, 2, 3, 4, 5, 6, 7, 8)
-"""The first had one file per table, and said neither sizes nor ranges; the second had no
-transactions and no whole headers in an export of kind ``chain``; the third did not say how a node
+"""The first format had one file per table, and neither sizes nor ranges; the second had no
+transactions and no whole headers in an export of kind ``chain``; the third did not state how a node
 established its blocks; before the sixth, an export of kind ``chain`` had no columns of
 tables.COLUMNS_SINCE_FORMAT_6."""
 
@@ -41,7 +42,8 @@ its digest in its name, so it is never overwritten while a manifest lists it."""
 
 LARGEST_MANIFEST: Final = {"chain": 2**30, "node": 2**26}
 """Bytes, by the export's kind. A gigabyte is room for the ranges of ten thousand million blocks, at
-ten thousand blocks each. JSON takes thirty times its size in memory: a stranger gets less."""
+ten thousand blocks each. JSON takes thirty times its size in memory: the limit for a stranger's
+manifest is lower."""
 
 _SHOWN: Final = 80
 """Characters of a wrong value that an error repeats."""
@@ -65,32 +67,33 @@ class Manifest:
     """0x and 64 hex digits: the export speaks of the chain that ends in this block."""
     files: Mapping[str, Mapping[str, Any]]
     """File name to ``rows``, ``bytes`` and ``sha256``; of a range of blocks also ``from_block``,
-    ``to_block`` and ``finished``: whether the node calls all of it final."""
+    ``to_block`` and ``finished``: whether the node calls the whole range final."""
     node_public_key: str | None = None
     """0x and 130 hex digits of the key that signed, in an export of kind ``node``."""
     first_block: int | None = None
-    """The deployment's, in an export of kind ``chain``: no contract has a log below it."""
+    """The deployment block, in an export of kind ``chain``: no contract has a log below it."""
     first_payload_block: int | None = None
-    """Likewise: no payload contract has a log below it. None in the first format."""
+    """Likewise: no payload contract has a log below this block. None in the first format."""
     sequence_before: int | None = None
-    """The contract's counter in the parent of the first block; None where it was not read."""
+    """The contract's counter in the parent of the first block; None where the counter was not
+    read."""
     sequence_after: int | None = None
-    """The contract's counter in the last block; None where it was not read."""
+    """The contract's counter in the last block; None where the counter was not read."""
     payload_contracts: Sequence[Mapping[str, Any]] | None = None
-    """The contracts whose events are payloads, each as the deployment record lists it, in an export
-    of kind ``chain``; None where they are our own, which share one sequence."""
+    """The contracts whose events are payloads, each as in the deployment record, in an export of
+    kind ``chain``; None where the contracts are our own, which share one sequence."""
     counters: Mapping[str, Mapping[str, int | None]] | None = None
     """Originator id to its counter's number ``before`` the first block and ``after`` the last one,
     null where it was not read. An originator without a counter is left out."""
     range_blocks: int | None = None
     """Blocks per range, in an export of kind ``node``; ranges begin at its multiples."""
     final_block: int | None = None
-    """Up to which block the node calls its envelopes final; None where it calls none so."""
+    """The last block whose envelopes the node calls final; None where there is none."""
     last_reorg: int | None = None
     """The node's latest reorg, 0 before the first: a later one may contradict what is here."""
     source: str | None = None
-    """The source of the tables of an export of kind ``chain``: ``json-rpc``, or the format
-    that they were imported from."""
+    """The source of the tables of an export of kind ``chain``: ``json-rpc``, or the format of the
+    imported files."""
     registry: Mapping[str, Any] | None = None
     """The registry whose history is exported, and how far: ``chain_id``, ``address``,
     ``block_number``, ``block_hash``."""
@@ -101,11 +104,12 @@ class Manifest:
     """The highest sequence id that the node answered, in an export of what a node answered over its
     public API; None in any other."""
     answered: Mapping[str, int] | None = None
-    """The same by originator id, where the contracts are not our own: then in place of it."""
+    """The same by originator id, where the contracts are not our own: then instead of the single
+    number."""
 
     @property
     def is_of_answers(self) -> bool:
-        """Whether it describes what a node answered, and not what its operator exported."""
+        """Whether the export has a node's answers, and not its operator's own export."""
         return self.answered_to is not None or self.answered is not None
 
     @property
@@ -136,8 +140,8 @@ def _format_of(manifest: Manifest) -> int:
 def load_manifest(directory: Path, kind: str) -> Manifest:
     """Read an export's manifest, but not its files.
 
-    Raises StoreError where the folder is no finished export of ``kind``, or a field is not what it
-    must be.
+    Raises StoreError where the folder is no finished export of ``kind``, or a field has another
+    form.
     """
     subject = f"export {directory}"
     if kind == "node":
@@ -160,7 +164,7 @@ def load_manifest(directory: Path, kind: str) -> Manifest:
 
 
 def check_inside(directory: Path, name: str) -> None:
-    """Raise StoreError where a link leads from an export to a file that is not part of it."""
+    """Raise StoreError where a link leads out of an export."""
     path = directory / name
     try:
         is_inside = path.resolve().is_relative_to(directory.resolve())
@@ -181,7 +185,7 @@ def _content(path: Path, subject: str, most: int) -> Any:
 
 def files_of(manifest: Manifest, table: str) -> list[str]:
     """Return the names of a table's files, in the order of their blocks."""
-    # The names of ranges are padded with zeros, so their order is that of the blocks.
+    # Range names are padded with zeros, so their order is that of the blocks.
     return sorted(name for name in manifest.files if table_of(name) == table)
 
 
@@ -325,7 +329,7 @@ def _check_fields(manifest: Manifest, subject: str) -> None:
 
 
 def _check_runs(manifest: Manifest, subject: str) -> None:
-    """Runs rise, and no block is in two of them: their lengths are added up."""
+    """Check that runs rise, and no block is in two runs: their lengths are added up."""
     last = -1
     for run in manifest.established or ():
         if not last < run["from_block"] <= run["to_block"] <= manifest.to_block:
@@ -337,7 +341,7 @@ def _check_runs(manifest: Manifest, subject: str) -> None:
 def _check_ranges(manifest: Manifest, subject: str) -> None:
     """A table is in one file, or in ranges that neither overlap nor leave a hole."""
     if manifest.is_of_answers:
-        return  # Their files are ranges of a cursor: the rows tell whether one leaves a hole.
+        return  # The files are ranges of a cursor: the rows show whether one leaves a hole.
     for table in {table_of(name) for name in manifest.files}:
         names = files_of(manifest, table)
         held = [manifest.files[name] for name in names]

@@ -1,4 +1,4 @@
-"""How the Parquet files of exports are written: so that reading them back takes little."""
+"""Writes the Parquet files of exports so that reading them back is fast."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _HARDLY_REPEATED: Final = frozenset(
         "transaction_hash",
     }
 )
-"""Columns whose values differ from row to row: a dictionary of them holds most of a row group, and
-each value is then found by way of it."""
+"""Columns whose values differ from row to row: a dictionary of such a column holds most of a row
+group, and each value is then found by way of the dictionary."""
 
 
 _GROUP_ROWS: Final = 10_000
 _GROUP_BYTES: Final = 16 * 2**20
 _PIECE_ROWS: Final = 100
-"""A row group ends with the piece that fills it. Audits read group by group, and what each one
-costs of itself weighs as much as a thousand rows. A piece is held whole, and a payload may be as
-large as a block allows."""
+"""A row group ends with the piece that fills it. Audits read group by group, and the fixed cost of
+a group equals that of a thousand rows. A piece is held whole, and a payload may be as large as a
+block allows."""
 
 
 class TableWriter:
@@ -51,18 +51,18 @@ class TableWriter:
         self._group_rows = self._group_bytes = 0
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return this writer."""
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        """Close the file, or what is there of it."""
+        """Close the file, or its written part."""
         if error is None:
             self.close()
         else:
             self.abandon()
 
     def append(self, table: pa.Table) -> None:
-        """Add rows. Raises OSError or ArrowException where they cannot be written."""
+        """Add rows. Raises OSError or ArrowException where the file cannot be written."""
         self.rows += table.num_rows
         waiting = pa.concat_tables([self._rest, table])
         while waiting.num_rows >= _PIECE_ROWS:
@@ -79,7 +79,7 @@ class TableWriter:
         self._file.close()
 
     def abandon(self) -> None:
-        """Close the file without what waits; it is of no use."""
+        """Close the file without the waiting rows; the file is of no use."""
         # Closing writes, too: on a full disk that fails once more.
         with suppress(OSError, pa.ArrowException):
             self._file.close()
@@ -92,7 +92,7 @@ class TableWriter:
             self._write_group()
 
     def _write_group(self) -> None:
-        # Cut as they came, they would be written otherwise.
+        # Pieces cut as they came would give another file.
         group = pa.concat_tables(self._group).combine_chunks()
         self._file.write_table(group, row_group_size=self._group_rows)
         self._group.clear()
@@ -108,8 +108,9 @@ def _bytes(table: pa.Table) -> int:
 def _parquet_file(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
     """Open a Parquet file.
 
-    Most of its bytes are ciphertext, hashes and signatures, which no codec makes smaller: Zstandard
-    in haste finds the zeros between them, and is read in half the time of Parquet's usual Snappy.
+    Most bytes are ciphertext, hashes and signatures, which no codec makes smaller: Zstandard at its
+    fastest level removes the zeros between them, and takes half the time of Parquet's usual Snappy
+    to read.
     """
     repeated = [
         leaf for field in schema if field.name not in _HARDLY_REPEATED for leaf in _leaves(field)
@@ -121,7 +122,7 @@ def _parquet_file(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
         compression="zstd",
         compression_level=-5,
         use_dictionary=repeated,
-        # A column of a row group is one page: cut into many, it takes a tenth longer to read.
+        # A column of a row group is one page: reading several smaller pages takes a tenth longer.
         data_page_size=_GROUP_BYTES,
     )
 

@@ -1,7 +1,7 @@
-"""Whether a Parquet file that anybody may have written can be read, by its footer alone.
+"""Checks by its footer alone whether a Parquet file of any origin can be read.
 
-Several programs read an export: Arrow, Spark, whatever a person opens it with. A file that they do
-not all read in the same way is refused before any of them sees it.
+Several programs read an export: Arrow, Spark, and others. A file that they do not all read in the
+same way is refused before any of them reads it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from chainkit.exports.tables import COLUMNS_SINCE_FORMAT_6
 from chainkit.text.printable import printable
 
 PARQUET_ERRORS: Final = (OSError, ValueError, pa.ArrowException)
-"""The errors that Arrow raises for a file that it did not write: names need not be UTF-8."""
+"""The errors that Arrow raises for a file of another writer: names need not be UTF-8."""
 
 CODECS: Final = ("UNCOMPRESSED", "SNAPPY", "GZIP", "ZSTD")
 """Compressions that an export may have. Spark comes without Brotli, and fails on some LZ4."""
@@ -30,7 +30,7 @@ Problem = tuple[str, str]
 
 
 def columns_problem(path: Path, schema: pa.Schema) -> Problem | None:
-    """Say why a file cannot be read as some columns; None where it can. It may hold others, too.
+    """Return why a file cannot be read as some columns; None where it can. More columns may follow.
 
     Columns that came with a later format may be missing: all readers take them for nulls. The file
     was proved: it is a regular one (see exports.check_files).
@@ -43,15 +43,15 @@ def columns_problem(path: Path, schema: pa.Schema) -> Problem | None:
 
 
 def one_line(error: object) -> str:
-    """Return what a stranger's file made a library say: on one line, printable and short."""
-    # Our own errors end in the one sign that is no ASCII where they were cut.
+    """Return a library's message about a stranger's file: on one line, printable and short."""
+    # Our own errors end in their only non-ASCII character where they were cut.
     text = printable(" ".join(str(error).replace("…", "...").split()))
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _problem(metadata: pq.FileMetaData, found: pa.Schema, expected: pa.Schema) -> Problem | None:
     for field in expected:
-        # Spark tells names apart without regard to case, and fills what is missing with nulls.
+        # Spark ignores case in names, and fills missing columns with nulls.
         like = [other for other in found if other.name.lower() == field.name]
         types = [str(other.type) for other in like]
         if not types and field.name in COLUMNS_SINCE_FORMAT_6:

@@ -71,8 +71,8 @@ BLOCKS: Final = _schema(
 )
 """One row per block of a chain export: the header, field by field; ``timestamp`` in seconds.
 
-A field is null where the block has none (its hardfork is older) or where the source does not give
-it: such a header cannot be proved. ``transaction_count`` is no part of the header.
+A field is null where the block has none (its hardfork is older) or where the source leaves the
+field out: such a header cannot be proved. ``transaction_count`` is no part of the header.
 """
 
 ACCESS_LIST: Final = pa.list_(
@@ -105,8 +105,8 @@ AUTHORIZATION_LIST: Final = pa.list_(
         False,
     )
 )
-"""Signed delegations (EIP-7702). Nobody checks them before they are mined, so that ``chain_id``,
-``r`` and ``s`` may be any uint256: 32 bytes each, big-endian."""
+"""Signed delegations (EIP-7702). Nobody checks the values before they are mined, so that
+``chain_id``, ``r`` and ``s`` may be any uint256: 32 bytes each, big-endian."""
 
 TRANSACTIONS: Final = _schema(
     ("block_number", pa.int64()),
@@ -174,7 +174,7 @@ COLUMNS_SINCE_FORMAT_6: Final = frozenset(
         *TRANSACTIONS.names[TRANSACTIONS.names.index("request_id") :],
     }
 )
-"""Columns that files of older exports lack; their rows have nulls there."""
+"""Columns that files of older exports lack; rows of such files have nulls there."""
 
 RECEIPTS: Final = _schema(
     ("block_number", pa.int64()),
@@ -249,8 +249,8 @@ ANSWERED_ENVELOPES: Final = _schema(
 )
 """One row per envelope that a node answered to a stranger, in the order of its answers.
 
-``originator_id`` is the one that was asked for. ``sequence_id`` is the envelope's own; of bytes
-that are no envelope the one behind the envelope before them.
+``originator_id`` is the requested one. ``sequence_id`` is the envelope's own; for bytes that are no
+envelope, the id behind the envelope before them.
 """
 
 QUARANTINE: Final = _schema(
@@ -274,7 +274,7 @@ JOURNAL: Final = _schema(
     ("new_sequence_id", UINT64),
     nullable=frozenset({"envelope", "new_sequence_id"}),
 )
-"""One row per payload that a reorg retracted: it was served, so it is evidence.
+"""One row per payload that a reorg retracted: the payload was served, so it is evidence.
 
 ``outcome`` is kept, moved (see ``new_sequence_id``) or dropped; ``envelope`` is null for a payload
 that was in quarantine.

@@ -5,5 +5,5 @@ signers named (``update``), the rules are applied as if each signature were good
 signatures are checked (``signed``), and contract wallets are asked for (``wallets``). ``judge``
 takes all four. An update that breaks a rule costs nobody a question to an endpoint.
 
-No network, no clock, no environment: who can ask a contract wallet is handed in.
+No network, no clock, no environment: the caller passes in what asks contract wallets.
 """

@@ -1,4 +1,4 @@
-"""The actions of an identity update, apart from who signed for them (XIP-46)."""
+"""The actions of an identity update, without their signers (XIP-46)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class AddAssociation:
 
 @dataclass(frozen=True, slots=True)
 class RevokeAssociation:
-    """Removes a member, and the installations that it added; the recovery identifier signs."""
+    """Removes a member, and the installations it added; the recovery identifier signs."""
 
     member: MemberIdentifier
 

@@ -1,7 +1,8 @@
 """Signatures of installations (Ed25519ph) and passkeys (ECDSA over P-256).
 
 Both refuse more than the library below them does: today's clients check Ed25519 without a cofactor
-and read DER strictly. If they refused what is accepted here, they could not read that inbox.
+and read DER strictly. If those clients refused a signature that is accepted here, they could not
+read the inbox.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ def p256_scalars(signature: bytes) -> tuple[int, int]:
 
 
 def compressed_p256(key: bytes) -> bytes:
-    """Return the 33 bytes of a P-256 key in SEC 1's form, which has a longer form, too.
+    """Return the 33 bytes of a P-256 key in SEC 1's short form; SEC 1 also has a longer form.
 
-    Both begin with what tells whether Y is odd, so nothing is computed on the curve.
+    The first byte of both forms shows whether Y is odd, so nothing is computed on the curve.
     """
     return key if len(key) == 33 else bytes([2 + (key[-1] & 1)]) + key[1:33]
 

@@ -13,7 +13,7 @@ from chainkit.types import ADDRESS_LENGTH
 INSTALLATION_KEY_LENGTH: Final = 32
 """Bytes of an Ed25519 public key."""
 PASSKEY_LENGTHS: Final = {b"\x02": 33, b"\x03": 33, b"\x04": 65}
-"""Bytes of a P-256 public key in SEC 1's form, by the first of them."""
+"""Bytes of a P-256 public key in SEC 1's form, by the key's first byte."""
 
 _ADDRESS: Final = re.compile(r"0x[0-9a-f]{40}")
 _PASSKEY: Final = re.compile(r"(?:[0-9a-f]{66}|[0-9a-f]{130})")
@@ -36,7 +36,7 @@ class MemberIdentifier(NamedTuple):
     """An address of 20 bytes, an Ed25519 key of 32, or a P-256 key of 33 or 65 (SEC 1)."""
 
     def __str__(self) -> str:
-        """Write it as signature texts do: lower-case hexadecimal, an address with 0x before it."""
+        """Return the identifier as in signature texts: lower-case hex, an address with 0x."""
         return f"0x{self.value.hex()}" if self.kind is MemberKind.ETHEREUM else self.value.hex()
 
 
@@ -66,7 +66,7 @@ def installation(key: bytes) -> MemberIdentifier:
 def passkey(key: bytes) -> MemberIdentifier:
     """Return the identifier of a P-256 key. Raises MalformedData unless it is in SEC 1's form.
 
-    Whether it is a point of the curve is seen when a signature of it is checked.
+    Whether the key is a point of the curve is checked with its first signature.
     """
     if PASSKEY_LENGTHS.get(key[:1]) != len(key):
         raise MalformedData("passkey", "a P-256 key in SEC 1's form", f"{len(key)} bytes")
@@ -102,7 +102,7 @@ def parse_inbox_id(text: str) -> bytes:
 def derive_inbox_id(initial: MemberIdentifier, nonce: int) -> bytes:
     """Return the 32-byte id of the inbox that a wallet or passkey creates with a nonce (a uint64).
 
-    It is the SHA-256 of both as text, one behind the other (XIP-46, CreateInbox).
+    The id is the SHA-256 of identifier and nonce as text, concatenated (XIP-46, CreateInbox).
     """
     return sha256(f"{initial}{nonce}".encode("ascii")).digest()
 

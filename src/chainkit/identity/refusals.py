@@ -8,7 +8,7 @@ from chainkit.errors import RefusedUpdate
 
 
 class Refusal(StrEnum):
-    """Why an update changes nothing. All of it is refused, whichever action breaks the rule."""
+    """Why an update is refused: all of the update, whichever action breaks the rule."""
 
     TOO_LARGE = "more bytes than an update may have"
     TOO_MANY_ACTIONS = "more actions than an update may have"

@@ -1,6 +1,6 @@
-"""The rules of XIP-46, action by action, on a copy that is thrown away where one is broken.
+"""The rules of XIP-46, action by action, on a copy that is discarded where a rule is broken.
 
-Signers are taken as named: ``judge`` believes an outcome only after it checked the signatures. The
+Signers are taken as named: ``judge`` accepts an outcome only after it checked the signatures. The
 work for an update grows with its actions and the inbox's members, never with their product.
 """
 
@@ -28,10 +28,10 @@ LEGACY_NONCE: Final = 0
 
 
 def apply(state: AssociationState | None, update: IdentityUpdate) -> Accepted:
-    """Return the state after an update whose signers are as named; None stands for no inbox yet.
+    """Return the state after an update whose signers are as named; None means no inbox yet.
 
-    All actions apply, in order, or none does. Raises RefusedUpdate for the first that breaks a
-    rule.
+    All actions apply, in order, or none does. Raises RefusedUpdate for the first action that breaks
+    a rule.
     """
     inbox = Inbox(state)
     inbox.apply(update)
@@ -47,7 +47,7 @@ def _changes(before: Mapping[MemberIdentifier, Member], inbox: Inbox) -> Changes
 
 
 class Inbox:
-    """An association state while updates change it. After a refusal it is of no more use."""
+    """An association state while updates change it. After a refusal the object is unusable."""
 
     def __init__(self, state: AssociationState | None) -> None:
         """Begin with a copy of a state, or without an inbox."""
@@ -60,14 +60,14 @@ class Inbox:
         """Identifiers that were added or removed, in order."""
         self._installations: defaultdict[MemberIdentifier, set[MemberIdentifier]]
         self._installations = defaultdict(set)
-        """By the member that added them."""
+        """Installations by the member that added each."""
         for member in self.members.values():
             self._note_parent(member)
         self._place = ""
         self._is_legacy_used = False
 
     def state(self) -> AssociationState:
-        """Return the inbox as a state. Raises RefusedUpdate where nothing created it."""
+        """Return the inbox as a state. Raises RefusedUpdate where no update created the inbox."""
         if self.inbox_id is None or self.recovery is None:
             raise refused(Refusal.NOT_CREATED, "a created inbox", "none")
         seen = frozenset(self.seen)
@@ -184,7 +184,7 @@ class Inbox:
         self._check_chain(signature)
 
     def _check_chain(self, signature: Signed) -> None:
-        """Check that a member who signs is the contract, or no contract, that was added."""
+        """Check that a signer is the contract, or the account without code, that was added."""
         member = self.members.get(signature.signer)
         if member is not None and member.chain_id != signature.chain_id:
             expected, got = _chain(member.chain_id), _chain(signature.chain_id)
@@ -207,7 +207,7 @@ class Inbox:
             self._is_legacy_used = True
 
     def _check_role(self, identifier: MemberIdentifier) -> bytes:
-        """Return what stands for a key among all roles. Raises RefusedUpdate for a second role."""
+        """Return the role entry of a key among all roles. Raises RefusedUpdate for a second one."""
         key = _key_of(identifier)
         if self.roles.get(key, identifier) != identifier:
             raise refused(Refusal.SECOND_ROLE, "a key without a role", identifier, self._place)
@@ -242,7 +242,7 @@ class Inbox:
 
 
 def _key_of(identifier: MemberIdentifier) -> bytes:
-    """Return the key without its form: P-256 keys have two, and are the same key in both."""
+    """Return the key without its form: a P-256 key has two forms, which are the same key."""
     value = identifier.value
     return compressed_p256(value) if identifier.kind is MemberKind.PASSKEY else value
 

@@ -1,7 +1,7 @@
-"""The signatures of an identity update: whose they are, and whether they are good (XIP-46).
+"""The signatures of an identity update: their signers, and whether they are valid (XIP-46).
 
-``read_signature`` names the signer and checks nothing that is dear: a wallet's address is
-recovered, all other kinds say themselves who signed. ``check`` says whether that is true.
+``read_signature`` names the signer and checks nothing expensive: a wallet's address is recovered,
+all other kinds name their signer. ``check`` checks the signature.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from chainkit.signatures import (
 )
 
 _PARITIES: Final = {0: 0, 1: 1, 27: 0, 28: 1}
-"""The parity that V says: wallets write 27 and 28, others 0 and 1."""
+"""The parity by V: wallets write 27 and 28, others 0 and 1."""
 
 
 class SignatureKind(StrEnum):
@@ -103,7 +103,7 @@ class Signed:
 def read_signature(message: associations_pb2.Signature, text: SignedText) -> Signed:
     """Return a signature with the signer it names.
 
-    Raises MalformedData (InvalidSignature among it) for what names nobody.
+    Raises MalformedData (or InvalidSignature, its subclass) for a signature that names no signer.
     """
     kind = message.WhichOneof("signature")
     if kind is None:
@@ -112,7 +112,7 @@ def read_signature(message: associations_pb2.Signature, text: SignedText) -> Sig
 
 
 def check(signed: Signed, text: SignedText) -> None:
-    """Check what the signer's own key says, without any chain. Raises InvalidSignature."""
+    """Check a signature by the signer's own key, without any chain. Raises InvalidSignature."""
     key = signed.signer.value
     match signed.proof:
         case Ed25519Proof(signature):
@@ -147,7 +147,7 @@ def _installation(
 
 
 def _legacy(message: associations_pb2.LegacyDelegatedSignature, text: SignedText) -> Signed:
-    """Read what a key signed for the wallet that delegated to it.
+    """Read a key's signature for the wallet that delegated to the key.
 
     The wallet's signature counts as used, not the key's: the key may sign for one update only.
     """
@@ -201,7 +201,7 @@ def _fingerprints(
 def _recover(signature: bytes, digest: bytes) -> MemberIdentifier:
     """Return the wallet that signed. Raises InvalidSignature where it recovers to nobody.
 
-    A higher S is lowered while V stays, as today's clients do: to them both are one signature.
+    A higher S is lowered while V stays, as in today's clients: these treat both as one signature.
     """
     if len(signature) != SIGNATURE_LENGTH or signature[64] not in _PARITIES:
         expected = f"{SIGNATURE_LENGTH} bytes, the last 0, 1, 27 or 28"
@@ -212,7 +212,7 @@ def _recover(signature: bytes, digest: bytes) -> MemberIdentifier:
 
 
 def _forms(signature: bytes) -> set[bytes]:
-    """Return a wallet's signature as it came, and with low S and each V that says the same."""
+    """Return a wallet's signature as it came, and with low S and each V of the same parity."""
     low, parity = _with_low_s(signature), _PARITIES[signature[64]]
     same = (v for v, other in _PARITIES.items() if other == parity)
     return {signature, *(low + bytes([v]) for v in same)}

@@ -14,11 +14,11 @@ class Member(NamedTuple):
 
     identifier: MemberIdentifier
     added_by: MemberIdentifier | None
-    """The existing member that signed for it; None for the first."""
+    """The existing member that signed for this member; None for the first."""
     client_timestamp_ns: int | None
-    """Nanoseconds since 1970, by the clock of the client that added it; None for the first."""
+    """Nanoseconds since 1970, by the clock of the adding client; None for the first member."""
     chain_id: int | None
-    """Chain of a contract wallet, by which alone it may sign; None for every other member."""
+    """The only chain on which a contract wallet may sign; None for every other member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +29,21 @@ class AssociationState:
     """32 bytes."""
     members: Mapping[MemberIdentifier, Member]
     recovery: MemberIdentifier
-    """The only one that may revoke; it need not be a member."""
+    """The only identifier that may revoke; it need not be a member."""
     seen_signatures: frozenset[bytes]
     """32 bytes each: ``Signed.fingerprints`` of every accepted update, which only grow."""
     roles: Mapping[bytes, MemberIdentifier | None]
-    """The one role of each key that ever was a member; None for a legacy key, which never is one.
+    """The one role of each key that ever was a member; None for a legacy key, which never was.
 
-    A key stands as its 20, 32 or, in the shorter form of SEC 1, 33 bytes."""
+    A key is stored as its 20, 32 or, in the shorter form of SEC 1, 33 bytes.
+    """
 
 
 class Changes(NamedTuple):
     """The wallets and passkeys that an accepted update associated with its inbox, and revoked.
 
-    The address log consists of them. One that was added and revoked in the same update is in
-    neither, and installations are in none: nobody is looked up by them.
+    The address log consists of these changes. A key that was added and revoked in the same update
+    is in neither list, and installations are in none: no address lookup returns them.
     """
 
     associated: tuple[MemberIdentifier, ...] = ()

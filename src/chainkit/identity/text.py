@@ -84,7 +84,7 @@ class SignedText:
 
     @cached_property
     def sha256(self) -> bytes:
-        """32 bytes: they stand for the text among signatures that were used."""
+        """32 bytes: the digest that stands for the text among used signatures."""
         return sha256(self.text).digest()
 
     @cached_property
@@ -104,7 +104,7 @@ def rfc3339(seconds: int) -> str:
 def _civil(days: int) -> tuple[int, int, int]:
     """Return year, month and day of a day since 1970, in the Gregorian calendar.
 
-    A year begins in March here, so that the leap day is its last.
+    In this computation a year begins in March, so that the leap day is its last.
     """
     era, day_of_era = divmod(days + _DAYS_TO_1970, _DAYS_OF_ERA)
     leap_days = day_of_era // 1460 - day_of_era // 36_524 + day_of_era // 146_096

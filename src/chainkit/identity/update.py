@@ -1,4 +1,4 @@
-"""The bytes of an identity update, taken apart within bounds, with the signers that it names."""
+"""Decodes the bytes of an identity update within bounds, with the signers that it names."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SignedAction:
 
 @dataclass(frozen=True, slots=True)
 class IdentityUpdate:
-    """Actions that were signed together; their signers are named, and not yet believed."""
+    """Actions that were signed together; their signers are named, but not yet checked."""
 
     inbox_id: bytes
     """32 bytes."""
@@ -75,7 +75,7 @@ class IdentityUpdate:
 
 
 def update_in(client_envelope: bytes) -> bytes:
-    """Return the serialized IdentityUpdate of a ClientEnvelope, as it came; empty for none.
+    """Return the serialized IdentityUpdate of a ClientEnvelope, unchanged; empty for none.
 
     Raises NotStrict for bytes that readers differ on.
     """
@@ -121,7 +121,7 @@ def _read(inbox_id: bytes, message: associations_pb2.IdentityUpdate) -> Identity
     actions = [_action_of(each, n) for n, each in enumerate(messages, start=1)]
     timestamp = message.client_timestamp_ns
     text = SignedText(signature_text(inbox_id, timestamp, actions).encode("utf-8"))
-    # One signature often stands for several actions.
+    # One signature often counts for several actions.
     known: dict[bytes, Signed] = {}
     signed = [
         SignedAction(action, tuple(_signed(each, text, known, n) for each in _signatures(whole)))
@@ -188,7 +188,7 @@ def _action_of(message: _Message, number: int) -> Action:
 
 
 def _written(text: str, kind: int) -> MemberIdentifier:
-    """Return an identifier that an update writes as text; old clients leave its kind out."""
+    """Return an identifier that an update writes as text; old clients leave out its kind."""
     if kind in (
         associations_pb2.IDENTIFIER_KIND_UNSPECIFIED,
         associations_pb2.IDENTIFIER_KIND_ETHEREUM,

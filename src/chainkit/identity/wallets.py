@@ -13,10 +13,10 @@ _ACCOUNT_ID: Final = re.compile(r"eip155:([1-9][0-9]{0,18}):0x([0-9a-fA-F]{40})"
 
 
 class WalletSignature(NamedTuple):
-    """A signature that a contract wallet is said to have made."""
+    """A signature that a contract wallet is claimed to have made."""
 
     chain_id: int
-    """EIP-155; the chain that the wallet's contract stands on."""
+    """EIP-155; the chain of the wallet's contract."""
     address: bytes
     """20 bytes."""
     block_number: int
@@ -24,25 +24,25 @@ class WalletSignature(NamedTuple):
     digest: bytes
     """32 bytes: the text's digest by ERC-191."""
     signature: bytes
-    """As long as the update lets it be."""
+    """Any length that fits into the update."""
 
 
 class WalletVerifier(Protocol):
     """Asks a chain for a contract wallet's signature. It does the I/O that this package does not.
 
-    It returns True or False only if the chain said so. Raises WalletUnanswered, or another
-    ChainError, where it does not know: that is "not yet", and the update stays undecided. A block
-    that was not yet there when the update was published has to be answered with False: an update
-    that names one far ahead would otherwise hold up its inbox for years.
+    The verifier returns True or False only if the chain gave this answer. It raises
+    WalletUnanswered, or another ChainError, where there is no answer yet: then the update stays
+    undecided. For a block that did not exist when the update was published the answer must be
+    False: an update that names a block far ahead would otherwise delay its inbox for years.
     """
 
     def __call__(self, signature: WalletSignature) -> bool:
-        """Tell whether the wallet accepts the signature, by the state of its block."""
+        """Return whether the wallet accepts the signature, by the state of its block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wallets:
-    """The chains whose contract wallets count, and who asks them."""
+    """The chains whose contract wallets count, and the verifier that asks the chains."""
 
     chain_ids: Set[int]
     """The same for all nodes of a network. An update that names another chain is refused: waiting

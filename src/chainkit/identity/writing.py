@@ -25,7 +25,7 @@ from chainkit.signatures import SigningKey, keccak256
 
 
 class Signer(Protocol):
-    """Somebody who signs the text of an update."""
+    """An identity that signs the text of an update."""
 
     @property
     def identifier(self) -> MemberIdentifier:
@@ -36,14 +36,14 @@ class Signer(Protocol):
 
 
 Step: TypeAlias = tuple[Action, Sequence[Signer]]
-"""An action and its signers: for an addition the member that is there, and then the new one."""
+"""An action and its signers: for an addition the existing member first, and then the new one."""
 
 
 class WalletSigner:
     """A wallet whose key is here."""
 
     def __init__(self, key: SigningKey) -> None:
-        """Take its key."""
+        """Take the wallet's key."""
         self._key = key
         self.identifier = identifiers.wallet_of(keccak256(key.public_key[1:])[-20:])
 
@@ -56,10 +56,10 @@ class WalletSigner:
 
 
 class InstallationSigner:
-    """An installation: its Ed25519 key signs in all its groups, too."""
+    """An installation; its Ed25519 key also signs in all its groups."""
 
     def __init__(self, seed: bytes) -> None:
-        """Take the 32-byte seed of its key."""
+        """Take the 32-byte seed of the key."""
         self._key: ECC.EccKey = eddsa.import_private_key(seed)
         self.public_key: bytes = self._key.public_key().export_key(format="raw")
         self.identifier = identifiers.installation(self.public_key)

@@ -1,1 +1,1 @@
-"""Misbehavior of nodes (XIP-49 §3.2.7): its types, its reports, and what they prove."""
+"""Misbehavior of nodes (XIP-49 §3.2.7): its types, its reports, and the proofs in them."""

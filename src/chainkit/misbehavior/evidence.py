@@ -1,12 +1,12 @@
 """Evidence of a safety failure, judged by its bytes alone, without any chain (XIP-49 §3.2.7).
 
 A proof holds for everybody: the accused signed what no honest node signs. A claim does not
-contradict the evidence, but rests on the reporter: he can leave out what would excuse the accused.
-Everything else is refuted, such as evidence that the accused did not sign.
+contradict the evidence, but depends on the reporter, who can leave out data that would excuse the
+accused. Everything else is refuted, such as evidence that the accused did not sign.
 
-A gap is only ever claimed: any two envelopes that are not neighbours look like one. A topic head
-that leaves an envelope out proves it. A cycle of dependencies over several originators shows that
-one of them lied, and not which one.
+A gap is only ever claimed: any two envelopes that are not neighbours look like a gap. A topic head
+that leaves an envelope out proves a gap. A cycle of dependencies over several originators shows
+that one of them lied, and not which one.
 """
 
 from __future__ import annotations
@@ -44,22 +44,23 @@ class Weight(StrEnum):
     PROVED = "proved"
     """One report is enough, whoever signed it."""
     CLAIMED = "claimed"
-    """Several reporters must say so."""
+    """Several reporters must report the same failure."""
     REFUTED = "refuted"
-    """It does not show what its type says."""
+    """The evidence does not show a failure of the report's type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A report's worth, and what it is about."""
+    """The weight of a report, and its subject."""
 
     weight: Weight
     reason: str
     """A few words, for people."""
     subject: bytes
-    """32 bytes: the same for reports of the same failure, whatever else they contain."""
+    """32 bytes: equal for reports of the same failure, whatever else the reports contain."""
     needs_chain: bool = False
-    """Whether it is about a payload of the chain, which alone shows whether it is as it should."""
+    """Whether the report is about a payload of the chain: only the chain shows if the payload is
+    right."""
 
 
 def judge_safety(report: Report, keys: Mapping[int, bytes], now_ns: int) -> Judgement:
@@ -67,7 +68,7 @@ def judge_safety(report: Report, keys: Mapping[int, bytes], now_ns: int) -> Judg
 
     ``keys`` are the registry's, 65 bytes each, by node id; ``now_ns`` is the judge's own clock in
     nanoseconds since 1970. A report of BLOCKCHAIN_INCONSISTENCY is never proved here: that takes
-    the chain. A report of a liveness failure is refuted: it has no evidence to judge.
+    the chain. A report of a liveness failure is refuted: it has no evidence to check.
     """
     if report.misbehavior.is_liveness:
         return _refuted(report, f"{report.misbehavior.name} is no safety failure")
@@ -100,7 +101,7 @@ def _judge_duplicate(
 ) -> Judgement:
     digests: dict[int, bytes] = {}
     for each in received:
-        # Another originator's two say nothing about the accused.
+        # Two envelopes of another originator show nothing about the accused.
         if each.originator_id != report.node_id:
             continue
         if digests.setdefault(each.sequence_id, each.digest) != each.digest:
@@ -182,7 +183,7 @@ def _judge_heads(report: Report, topics: TopicEvidence, keys: Mapping[int, bytes
 
 
 def _is_about_chain(report: Report) -> bool:
-    """Tell whether the evidence are payloads of the chain, for which each node vouches."""
+    """Return whether the evidence are payloads of the chain, which each node signs itself."""
     if report.misbehavior is Misbehavior.BLOCKCHAIN_INCONSISTENCY:
         return True
     try:

@@ -1,8 +1,9 @@
-"""Received envelopes beside what is held of their originator: new, known, late, or evidence.
+"""Compares received envelopes with their originator's stored ones: new, known, late, or evidence.
 
 No I/O, no clock. The bytes of each envelope were verified before (``read_received``); here they are
-compared with their neighbors (XIP-49 §3.2.7). One that breaks a rule is reported, and stored all
-the same. Only a second envelope under a sequence id is not: the first one stays, and both are kept.
+compared with their neighbors (XIP-49 §3.2.7). An envelope that breaks a rule is reported, and still
+stored. Only a second envelope under a sequence id is not stored in the log: the first one stays,
+and both are kept as evidence.
 
 A time counts only where it falls, as §3.2.7 says: two envelopes with one time are no evidence,
 though an originator gives each a later time than the one before (§3.3.5).
@@ -43,12 +44,12 @@ _CLOCKS_NS: Final = 2 * _AHEAD_NS
 
 @dataclass(frozen=True, slots=True)
 class HeldEnvelope:
-    """An envelope that is stored, as far as it is compared."""
+    """A stored envelope, with the fields that are compared."""
 
     sequence_id: int
     originator_ns: int
     digest: bytes
-    """32 bytes: what its originator signed."""
+    """32 bytes: the digest that the originator signed."""
     envelope: bytes
 
 
@@ -76,7 +77,7 @@ class Gap:
     first_id: int
     last_id: int
     is_omitted: bool
-    """The originator itself left them out, and they cannot have expired."""
+    """The originator itself left these ids out, and they cannot have expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,7 @@ class Judged:
     """The outcome of a batch."""
 
     new: list[ReceivedEnvelope] = field(default_factory=list)
-    """To be stored behind all others, in rising order."""
+    """Envelopes to be stored behind all others, in rising order."""
     late: list[ReceivedEnvelope] = field(default_factory=list)
     """To be stored where a gap was."""
     gaps: list[Gap] = field(default_factory=list)
@@ -111,7 +112,7 @@ class Judged:
     repeated: int = 0
     """How many were stored already."""
     far: int = 0
-    """How many are not to be stored, because no log can have reached their ids."""
+    """How many envelopes are not to be stored, because no log can have reached their ids."""
 
 
 def judge_batch(
@@ -129,7 +130,7 @@ def judge_batch(
 
 
 class Timed(Protocol):
-    """An envelope, as far as its time goes."""
+    """An envelope, with the fields that its time concerns."""
 
     @property
     def originator_ns(self) -> int:
@@ -137,9 +138,9 @@ class Timed(Protocol):
 
 
 def may_have_expired(before: Timed | None, now_ns: int) -> bool:
-    """Tell whether what is missing behind an envelope may be older than the shortest retention.
+    """Return whether what is missing behind an envelope may be older than the shortest retention.
 
-    It is as old as that envelope, or younger; where there is none, nobody knows.
+    A missing envelope is as old as the one before the gap, or younger; without one, nobody knows.
     """
     return before is None or before.originator_ns <= now_ns - _RETENTION_NS + _CLOCKS_NS
 
@@ -217,7 +218,8 @@ class _Judge:
         return received.sequence_id > seconds * _MOST_IDS_PER_SECOND
 
     def _refuse_far(self, received: ReceivedEnvelope) -> None:
-        # Another node that lacks much itself may hand on an id that its originator has reached.
+        # Another node that lacks envelopes itself may hand on an id that its originator has
+        # reached.
         is_offence = self._is_direct or self._is_impossible(received)
         if is_offence and not self.judged.far:
             self._accuse(received, Misbehavior.OUT_OF_ORDER, *_evidence(self._last))
@@ -257,7 +259,7 @@ def _evidence(held: HeldEnvelope | None) -> Iterable[bytes]:
 
 
 def as_held(received: ReceivedEnvelope) -> HeldEnvelope:
-    """Return an envelope as far as others are compared with it."""
+    """Return an envelope with the fields that others are compared with."""
     return HeldEnvelope(
         received.sequence_id, received.originator_ns, received.digest, received.envelope
     )

@@ -42,7 +42,7 @@ class Report:
     reporter_time_ns: int
     """Nanoseconds since 1970, by the reporter's clock."""
     is_from_node: bool
-    """Whether the signer says that it saw this itself, and did not only store it for a client."""
+    """Whether the signer states that it saw this itself, and did not only store it for a client."""
     envelopes: tuple[bytes, ...] = ()
     """Serialized OriginatorEnvelopes of a safety failure; of two, the later one comes first."""
     response_time_ns: int | None = None
@@ -91,9 +91,9 @@ def liveness_report(
 
 
 def parse_unsigned(data: bytes) -> Report:
-    """Take an UnsignedMisbehaviorReport of any type apart.
+    """Decode an UnsignedMisbehaviorReport of any type.
 
-    Raises MalformedData where it does not parse, or lacks what its type asks for.
+    Raises MalformedData where the bytes do not parse, or lack a field that the type requires.
     """
     try:
         report = message_api_pb2.UnsignedMisbehaviorReport.FromString(data)

@@ -32,10 +32,10 @@ class SignedReport:
 
 
 def parse_signed(data: bytes) -> SignedReport:
-    """Take a signed MisbehaviorReport of any type apart.
+    """Decode a signed MisbehaviorReport of any type.
 
-    Raises MalformedData where it does not parse, is unsigned, or lacks what its type asks for, and
-    InvalidSignature where the signature recovers to nobody.
+    Raises MalformedData where the bytes do not parse, are unsigned, or lack a field that the type
+    requires, and InvalidSignature where no key is recovered.
     """
     try:
         signed = message_api_pb2.MisbehaviorReport.FromString(data)

@@ -1,4 +1,4 @@
-"""Topic heads as evidence: two that no log has, or an envelope that one of them leaves out."""
+"""Topic heads as evidence: two heads that no log has, or a head that leaves an envelope out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUBJECT: Final = "topic evidence"
 
 @dataclass(frozen=True, slots=True)
 class TopicEvidence:
-    """One or two heads of a node, and what lies between them."""
+    """One or two heads of a node, and the entries between them."""
 
     heads: tuple[bytes, ...]
     """SignedTopicHeads, the earlier one first."""
@@ -43,9 +43,9 @@ class TopicEvidence:
 
 
 def parse_topic_evidence(data: bytes) -> TopicEvidence:
-    """Take a serialized TopicEvidence apart; no signature is checked here.
+    """Decode a serialized TopicEvidence; no signature is checked here.
 
-    Raises MalformedData where it does not parse, or has more than a report may.
+    Raises MalformedData where the bytes do not parse, or have more than a report may.
     """
     try:
         parsed = node_api_pb2.TopicEvidence.FromString(data)
@@ -59,7 +59,7 @@ def parse_topic_evidence(data: bytes) -> TopicEvidence:
 
 
 def contradiction(earlier: TopicHead, later: TopicHead) -> str | None:
-    """Return in a few words why no log has both heads; None where one may have them.
+    """Return in a few words why no log has both heads; None where a log may have them.
 
     Both are of one node and topic, and ``later`` is of the higher id, or of the same.
     """
@@ -85,8 +85,8 @@ def omitted(
 ) -> str | None:
     """Return in a few words that a head lacks an envelope of its signer and topic.
 
-    It leaves it out, or has another one under its id. None where this is not shown. ``entries`` are
-    those after ``earlier``.
+    The head leaves the envelope out, or has another one under its id. None where this is not shown.
+    ``entries`` are those after ``earlier``.
     """
     chain = Chain() if earlier is None else earlier.chain
     through = 0 if earlier is None else earlier.through_id
@@ -105,9 +105,9 @@ def omitted(
 def judged_heads(
     evidence: TopicEvidence, node_id: int, key: bytes, envelopes: Sequence[ReceivedEnvelope]
 ) -> tuple[str, bytes] | None:
-    """Return what the evidence proves against a node, and what it is about; None for nothing.
+    """Return what the evidence proves against a node, and its subject; None for nothing.
 
-    ``key`` is the node's, 65 bytes. Raises MalformedData for heads of somebody else, and for
+    ``key`` is the node's, 65 bytes. Raises MalformedData for heads of another signer, and for
     entries whose ids do not rise.
     """
     heads = [read_topic_head(each, key) for each in evidence.heads]

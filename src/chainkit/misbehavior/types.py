@@ -9,7 +9,7 @@ SLOW_SECONDS: Final = 1.0
 """An answer that takes longer is reported as slow: ``t`` of the specification."""
 
 UNRESPONSIVE_SECONDS: Final = 4.0
-"""A node that has not answered for so long is unreachable: ``T``. A report cannot say more than
+"""A node without an answer for this long is unreachable: ``T``. The field of a report holds at most
 4.29 s."""
 
 
@@ -40,17 +40,17 @@ class Misbehavior(IntEnum):
 
     @property
     def is_liveness(self) -> bool:
-        """Whether it is a liveness failure, which nothing proves; all others are of safety."""
+        """Whether the type is of liveness, which nothing proves; all others are of safety."""
         return self <= Misbehavior.FAILED_REQUEST
 
     @property
     def severity(self) -> Severity:
-        """How grave it is; as the audit's findings are that name the type, where there are such."""
+        """The severity of the type; equal to that of the audit's findings that name the type."""
         return _SEVERITIES[self]
 
 
 _SEVERITIES = {
-    # A client gives up such a node and asks another one.
+    # A client leaves such a node and asks another node.
     Misbehavior.UNRESPONSIVE_NODE: Severity.MAJOR,
     Misbehavior.SLOW_NODE: Severity.MINOR,
     Misbehavior.FAILED_REQUEST: Severity.MINOR,

@@ -67,7 +67,7 @@ def _credentials(roots: bytes | None) -> grpc.ChannelCredentials:
 
 
 def _resolved(subject: str, url: str) -> tuple[str, str]:
-    """Return scheme and target of a URL whose host is a host, whatever its name is.
+    """Return scheme and target of a URL whose host is always taken as a host name or address.
 
     gRPC takes ``unix:1`` for a socket's path, and ``xds:1`` for the name of a control plane.
     """

@@ -1,4 +1,4 @@
-"""A connection to one node: publishes, queries, and errors that say whether the node did it."""
+"""A connection to one node: publishes, queries, and errors that show whether the node acted."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ class NodeConnection:
         return answer.head.SerializeToString(), [read_entry(each) for each in answer.entries]
 
     async def clock_ns(self, seconds: float) -> int | None:
-        """Return the node's clock in nanoseconds since 1970; None where the node does not tell it.
+        """Return the node's clock in nanoseconds since 1970; None where the node does not send it.
 
         Errors are those of ``publish``.
         """
@@ -173,11 +173,11 @@ class NodeConnection:
         raise NodeLost(f"stream of node {self.node_id}", f"payload {sequence_id}", got)
 
     def has_signed(self, envelope: bytes) -> bool:
-        """Return whether the node's key signed an envelope, its own or a chain's."""
+        """Return whether the node's key signed an envelope, the node's own or a chain's."""
         return signer_of(envelope) == self.entry.public_key
 
     async def close(self) -> None:
-        """End the connection; open calls may take their full time."""
+        """End the connection; open calls may still use their full time."""
         await self._channel.close(_GRACE_SECONDS)
 
     async def connect(self) -> None:

@@ -17,7 +17,7 @@ _LARGEST_ID = 2**63 - 1
 async def find_highest(first_behind: FirstBehind, guess: int = 0) -> int | None:
     """Return the highest id, 0 where there is none; None where the answers contradict each other.
 
-    ``guess`` is a likely id, such as the last result. Errors of the queries pass through.
+    ``guess`` is a likely id, such as the last result. Errors of the queries are raised unchanged.
     """
     bounds = await _bounds(first_behind, guess)
     while bounds is not None and bounds[0] < bounds[1]:

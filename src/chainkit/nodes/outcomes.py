@@ -44,9 +44,8 @@ _OF_CONNECTIONS: Final = frozenset(
         grpc.StatusCode.CANCELLED,
     }
 )
-"""Codes for connections that broke (gRPC over HTTP/2, Errors). A node that refuses has others, also
-one of another make, which seldom writes a google.rpc.Status.
-"""
+"""Codes for connections that broke (gRPC over HTTP/2, Errors). A node that refuses uses other
+codes, also a node of another make, which seldom writes a google.rpc.Status."""
 _TRANSIENT: Final = (
     grpc.StatusCode.RESOURCE_EXHAUSTED,
     grpc.StatusCode.UNAVAILABLE,
@@ -65,7 +64,7 @@ class NodeLost(ChainkitError):
 
 
 class ConnectionLost(NodeLost):
-    """The connection ended before an answer: no word of the node, and no failure of its own."""
+    """The connection ended before an answer; the node reported nothing, and did not fail itself."""
 
 
 class Conflict(PassedOn):
@@ -78,7 +77,7 @@ class Conflict(PassedOn):
 
 
 class Unavailable(PassedOn):
-    """503: the node answers no such request now, and did nothing."""
+    """503: the node answers no such request now, and changed nothing."""
 
 
 def sorted_out(subject: str, error: grpc.aio.AioRpcError) -> ChainkitError:

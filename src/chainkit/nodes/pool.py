@@ -25,8 +25,8 @@ class Nodes:
     async def update(self, entries: Mapping[int, NodeEntry]) -> Mapping[int, ConfigurationError]:
         """Take new entries; a node whose entry is unchanged keeps its connection.
 
-        Returns the errors of unusable URLs by node id; these nodes are left out. So is a URL of
-        this machine in a network of others.
+        Returns the errors of unusable URLs by node id; these nodes are left out. A URL of this
+        machine is also unusable in a network of other machines.
         """
         kept, unusable = {}, {}
         urls = [entry.url for entry in entries.values()]

@@ -1,7 +1,7 @@
-"""The authorities whose certificates this process takes for those of nodes and gateways.
+"""The certificate authorities that this process trusts for nodes and gateways.
 
-As gRPC's own roots, these are the whole process's: every connection to a node checks certificates
-against the same authorities. They are set once, where options are read.
+As gRPC's own roots, the authorities are the whole process's: every connection to a node checks
+certificates against the same authorities. They are set once, where options are read.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SECONDS: Final = 1.0
 @dataclass(slots=True)
 class _Trust:
     peer_ca: bytes | None = None
-    """PEM certificates beside the public ones."""
+    """PEM certificates beside the public authorities'."""
 
 
 _TRUST: Final = _Trust()
 
 
 def trusted_roots() -> bytes | None:
-    """Return the PEM certificates that gRPC is to trust, None for its own public ones."""
+    """Return the PEM certificates that gRPC is to trust, None for its own public authorities."""
     if _TRUST.peer_ca is None:
         return None
     return Path(DEFAULT_CA_BUNDLE_PATH).read_bytes() + b"\n" + _TRUST.peer_ca
@@ -90,7 +90,7 @@ def _shake_hands(family: int, place: tuple[Any, ...], host: str) -> None:
 def _set_peer_ca(
     _context: click.Context, _parameter: click.Parameter, path: Path | None
 ) -> Path | None:
-    """Trust a file's certificates from now on. Raises ConfigurationError where it has none."""
+    """Trust a file's certificates from now on. Raises ConfigurationError if it has none."""
     _TRUST.peer_ca = None if path is None else _read(path)
     return path
 
@@ -120,4 +120,4 @@ peer_ca_option: Final[Option] = click.option(
     help="Certificates of authorities, PEM, that nodes and gateways may have their certificates "
     "from, beside the public ones.",
 )
-"""Decorator of each command that connects to nodes; the command takes no argument of it."""
+"""Decorator of each command that connects to nodes; it adds no argument to the command."""

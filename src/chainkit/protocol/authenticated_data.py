@@ -1,7 +1,7 @@
 """A ClientEnvelope's AuthenticatedData, and the hash of it that its author authenticates (§3.3.2).
 
-Nodes read target, topic and cursor of a ClientEnvelope, and nobody but the group's members can tell
-whether its author wrote them. The author puts a hash of the AuthenticatedData's bytes into the
+Nodes read target, topic and cursor of a ClientEnvelope, and only the group's members can check
+whether the author wrote them. The author puts a hash of the AuthenticatedData's bytes into the
 ``authenticated_data`` of the MLS message, on messages and on commits. XIP-49 leaves the hash open;
 here it is keccak256. Today's clients put nothing there.
 """
@@ -24,17 +24,17 @@ class AadBinding(StrEnum):
     """Whether an MLS message authenticates the AuthenticatedData around it (XIP-49 §3.3.4)."""
 
     BOUND = "bound"
-    """It does, once the message is decrypted: MLS authenticates its own header."""
+    """The message authenticates it, once decrypted: MLS authenticates its own header."""
     ABSENT = "absent"
     """The message authenticates nothing, or has no MLS header, as welcomes have none."""
     BROKEN = "broken"
-    """It authenticates other data: somebody changed what stands around it."""
+    """The message authenticates other data: somebody changed the data around it."""
 
 
 def aad_hash(client_envelope: bytes) -> bytes:
     """Return keccak256 of the AuthenticatedData's bytes in a ClientEnvelope, as they came.
 
-    The envelope must be strict. Raises MalformedEnvelope where it has none.
+    The envelope must be strict. Raises MalformedEnvelope where it has no AuthenticatedData.
     """
     data = field_bytes(client_envelope, AAD_FIELD)
     if data is None:
@@ -43,7 +43,7 @@ def aad_hash(client_envelope: bytes) -> bytes:
 
 
 def aad_binding(client: ParsedClientEnvelope) -> AadBinding:
-    """Tell whether the MLS message of a ClientEnvelope authenticates its AuthenticatedData."""
+    """Return whether the MLS message of a ClientEnvelope authenticates its AuthenticatedData."""
     if client.header is None or not client.header.authenticated_data:
         return AadBinding.ABSENT
     is_bound = client.header.authenticated_data == aad_hash(client.client_envelope)

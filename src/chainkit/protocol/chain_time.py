@@ -1,4 +1,4 @@
-"""The time of the chain's envelopes: one rule for all who build, compare or judge them (ADR 45).
+"""The time of the chain's envelopes: one rule for all who build, compare or check them (ADR 45).
 
 A payload's time is the second after its block's, and in it a microsecond for each sequence id:
 
@@ -10,7 +10,7 @@ than any clock showed before the block was mined, so a message that was sent bef
 the same second has an earlier time. The nanoseconds between two microseconds are for messages that
 name the first of two commits, and come before the second.
 
-Times of one timestamp fall where the ids reach a multiple of a million. Nothing accuses for it:
+Times of one timestamp fall where the ids reach a multiple of a million. Such a fall is no evidence:
 only blocks' timestamps are compared.
 """
 

@@ -1,9 +1,10 @@
 """A payer's debt for one envelope (XIP-69): its PayerEnvelope's bytes, and days.
 
 The days are those that the payer declares, or the default of the kind. An originator that keeps an
-envelope for longer is paid no more; one that lets it expire earlier is paid for fewer days. An
-envelope that breaks a rule of publishing is nobody's debt: its payer may have meant another node.
-All of it follows from the bytes that the originator signed, so every node finds the same.
+envelope for longer is paid no more; an originator that lets it expire earlier is paid for fewer
+days. An envelope that breaks a rule of publishing is nobody's debt: its payer may have meant
+another node. A charge follows from the bytes that the originator signed, so every node computes the
+same.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ def declared_days(publish: PublishRequest) -> int:
 def charge_of(
     publish: PublishRequest, originator_ns: int = 0, expires_at: int | None = None
 ) -> Charge:
-    """Return what an accepted payload costs.
+    """Return the cost of an accepted payload.
 
     ``originator_ns`` is the envelope's time, and ``expires_at`` its end in seconds since 1970; None
-    where it never expires, or is to be given all declared days.
+    where the envelope never expires, or is to be kept for all declared days.
     """
     days = declared_days(publish)
     if expires_at is not None:

@@ -56,7 +56,7 @@ class QuarantineReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServedEnvelope:
-    """An OriginatorEnvelope with a BlockchainProof, taken apart, with the bytes as they came."""
+    """A decoded OriginatorEnvelope with a BlockchainProof, and its bytes as they came."""
 
     originator_id: int
     """0 for the blockchain; whatever the node wrote."""
@@ -114,18 +114,19 @@ def unread_reason(payload: bytes) -> str | None:
 
 
 def breaks_the_xip(reason: str) -> bool:
-    """Tell whether a node that serves a payload in spite of a reason breaks a rule of XIP-49.
+    """Return whether a node that serves a payload in spite of a reason breaks a rule of XIP-49.
 
-    That readers differ is a rule of our own: a node of another make may serve such a payload.
+    The rule about payloads that readers differ on is our own: a node of another make may serve such
+    a payload.
     """
     return not reason.startswith(QuarantineReason.NOT_STRICT)
 
 
 def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[bool]:
-    """Tell of many payloads of originator 0 whether ``quarantine_reason`` has nothing against them.
+    """Return for many payloads of originator 0 whether ``quarantine_reason`` would be None.
 
-    ``topics`` are those that they were posted to, a kind byte and an identifier each. For millions
-    of payloads: it checks only as much as is needed to exclude every reason.
+    ``topics`` are the topics of the events, a kind byte and an identifier each. For millions of
+    payloads: the function checks only as much as is needed to exclude every reason.
     """
     fields = {int(kind): name for kind, name in _PAYLOAD_FIELD.items()}
     envelope = envelopes_pb2.ClientEnvelope()
@@ -136,7 +137,7 @@ def are_servable(payloads: Iterable[bytes], topics: Iterable[bytes]) -> list[boo
             found.append(False)
             continue
         parse(payload)
-        # Where there is no aad, its topic is empty, and no topic is.
+        # Without an aad the topic is empty, and no event's topic is empty.
         aad = envelope.aad
         found.append(
             (aad.target_topic == topic or is_named(aad.target_topic, topic))
@@ -167,7 +168,7 @@ def unsigned_originator_envelope(event: PayloadEvent, block_timestamp: int) -> b
 def blockchain_proof_digest(unsigned: bytes, transaction_hash: bytes) -> bytes:
     """Return the 32 bytes that a BlockchainProof signs.
 
-    keccak256 of a label, the envelope's bytes and the transaction hash: it binds a node to both.
+    keccak256 of a label, the envelope's bytes and the transaction hash: it commits a node to both.
     The hash has a fixed length, so the concatenation is unambiguous.
     """
     return keccak256(BLOCKCHAIN_LABEL + unsigned + transaction_hash)
@@ -202,7 +203,7 @@ def originator_envelope(unsigned: bytes, transaction_hash: bytes, signature: byt
 def stated_place(data: bytes) -> tuple[int, int]:
     """Return the originator id and sequence id that an OriginatorEnvelope of any proof states.
 
-    Raises MalformedEnvelope where it does not parse. Nothing else is checked.
+    Raises MalformedEnvelope where the bytes do not parse. Nothing else is checked.
     """
     envelope = envelopes_pb2.OriginatorEnvelope()
     unsigned = envelopes_pb2.UnsignedOriginatorEnvelope()
@@ -215,9 +216,9 @@ def stated_place(data: bytes) -> tuple[int, int]:
 
 
 def parse_originator_envelope(data: bytes) -> ServedEnvelope:
-    """Take a served OriginatorEnvelope apart.
+    """Decode a served OriginatorEnvelope.
 
-    Raises MalformedEnvelope where it does not parse, carries no BlockchainProof, or its
+    Raises MalformedEnvelope where the bytes do not parse, have no BlockchainProof, or the
     transaction hash is not 32 bytes. The signature is not checked here.
     """
     envelope = envelopes_pb2.OriginatorEnvelope()
@@ -248,11 +249,10 @@ def parse_originator_envelope(data: bytes) -> ServedEnvelope:
 
 
 def is_in_one_form(data: bytes, served: ServedEnvelope) -> bool:
-    """Tell whether an OriginatorEnvelope is as ``originator_envelope`` writes what it contains.
+    """Return whether an OriginatorEnvelope has the form in which ``originator_envelope`` writes it.
 
-    The signature binds the unsigned envelope and the transaction hash; nothing binds the bytes of
-    the message around them. A signature of another length than 65 bytes has no form to differ
-    from: it is a wrong signature.
+    The signature covers the unsigned envelope and the transaction hash; nothing covers the bytes of
+    the message around them. A signature of another length than 65 bytes is wrong in any form.
     """
     signature = served.node_signature
     if len(signature) != SIGNATURE_LENGTH:

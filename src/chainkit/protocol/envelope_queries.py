@@ -1,7 +1,7 @@
-"""Questions for the envelopes that a node holds (XIP-49 §3.2.3).
+"""Queries for the envelopes that a node holds (XIP-49 §3.2.3).
 
-Each has a cursor, be it one without entries: some nodes take a subscription without a cursor for
-one of news alone.
+Each query has a cursor, even without entries: some nodes answer a subscription without a cursor
+with new envelopes only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from chainkit.protocol.proto import message_api_pb2
 
 
 def envelopes_behind(originator_id: int, after_id: int) -> message_api_pb2.EnvelopesQuery:
-    """Ask for one originator's envelopes behind a sequence id; 0 stands for all of them."""
+    """Return a query for one originator's envelopes behind a sequence id; 0 means all envelopes."""
     return message_api_pb2.EnvelopesQuery(
         originator_node_ids=[originator_id],
         last_seen={"node_id_to_sequence_id": {originator_id: after_id}},

@@ -1,7 +1,7 @@
 """Typed events from raw logs of the contracts (XIP-49 §2.2).
 
-A payload event is decoded for every log that an indexer follows, so that it is cut out of the data
-by hand, in a few steps instead of a general decoder's hundreds. Only the one encoding that a
+A payload event is decoded for every log that an indexer follows, so this module decodes the data
+itself, in a few steps instead of a general decoder's hundreds. Only the one encoding that a
 Solidity contract emits is taken: other offsets, gaps or bytes behind the end may decode to the same
 arguments, but no contract of ours can have emitted them.
 """
@@ -32,7 +32,7 @@ _SHOWN_LENGTH: Final = 4 * _WORD
 """Bytes of the data that an error shows: the words before the payload."""
 
 _OWN_CONTRACTS: Final = tuple(
-    # Only the form of the events is used: logs contain the address that emitted them.
+    # Only the form of the events is used: logs contain the address of the emitting contract.
     PayloadContract(name, bytes(ADDRESS_LENGTH), 0, kind)
     for name, kind in (
         ("GroupMessages", TopicKind.GROUP_MESSAGE),
@@ -53,8 +53,8 @@ then its bytes are kept as surrogates. ``interface.printable`` shows them."""
 def decode_payload_event(log: Log, contract: PayloadContract | None = None) -> PayloadEvent:
     """Return the MessageSent or IdentityUpdateCreated that a log of a contract holds.
 
-    Without a contract it is one of our own two, chosen by the topic. Raises MalformedLog if the log
-    is another event, or data that the contract cannot have emitted.
+    Without ``contract`` the log is of one of our own two, chosen by the topic. Raises MalformedLog
+    if the log is another event, or data that the contract cannot have emitted.
     """
     contract = contract or _own_contract(log)
     layout = contract.layout
@@ -67,9 +67,10 @@ def decode_payload_event(log: Log, contract: PayloadContract | None = None) -> P
 
 
 def decode_node_updated(log: Log) -> Node:
-    """Return the registry entry that a NodeUpdated log holds (XIP-49 §2.2.1).
+    """Return the registry entry of a NodeUpdated log (XIP-49 §2.2.1).
 
-    Raises MalformedLog if it is another event, or data that the registry cannot have emitted.
+    Raises MalformedLog if the log is another event, or has data that the registry cannot have
+    emitted.
     """
     if _only_topic(log) != NODE_UPDATED_TOPIC:
         raise _another_event(log, "NodeUpdated")

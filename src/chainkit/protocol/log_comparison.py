@@ -10,8 +10,8 @@ There are as many rounds as levels, so a peer cannot prolong it. It asks for at 
 ranges in a round: those behind are left for another comparison, which begins ``after`` the ids that
 this one compared. A peer's parts must hash to the digest that it gave of the range before.
 
-An id that the side without it knows as expired is no difference. The peer's word for that proves
-nothing: see ``Differences.expired_there``.
+An id is no difference where the side without its envelope knows it as expired. The peer's word for
+expiry proves nothing: see ``Differences.expired_there``.
 
 No I/O and no clock: see chainkit_node.repairing.comparison for the calls.
 """
@@ -47,20 +47,20 @@ class Differences:
     compared_through: int
     """Below ``through`` where there was too much to compare: differences behind are unknown."""
     highest_there: int
-    """The peer's highest sequence id, by its own word."""
+    """The peer's highest sequence id, as the peer states it."""
     only_here: tuple[range, ...] = ()
-    """The peer has none of these. Where a run is long, this node may lack some of them, too."""
+    """The peer has none of these. In a long run, this node may lack some of them, too."""
     only_there: tuple[range, ...] = ()
-    """The peer has each of these, and serves it; this node does not know it as expired."""
+    """The peer has and serves each of these; this node does not know the id as expired."""
     expired_there: tuple[range, ...] = ()
-    """The peer has these, or had, and serves them no more; this node does not know why it lacks
-    them. It is the word of one peer: one that hides envelopes would say the same."""
+    """The peer has or had these, and no longer serves them; this node does not know why it lacks
+    them. Only the peer states this: a peer that hides envelopes would state the same."""
     differing: tuple[range, ...] = ()
     """Each node has another envelope: evidence against the originator, or damage."""
     disputed_here: tuple[range, ...] = ()
     """This node knows two envelopes, the peer one."""
     disputed_there: tuple[range, ...] = ()
-    """The peer says that it knows two envelopes; this node knows one."""
+    """The peer states that it knows two envelopes of the id; this node knows one."""
 
     @property
     def is_complete(self) -> bool:
@@ -70,7 +70,7 @@ class Differences:
 
 @dataclass(slots=True)
 class _Found:
-    """Sequence ids by how they differ, in the order in which they were found."""
+    """Sequence ids by their kind of difference, in the order in which they were found."""
 
     only_here: list[range] = field(default_factory=list)
     only_there: list[range] = field(default_factory=list)
@@ -97,9 +97,9 @@ class Comparison:
         """Ranges whose contents are wanted of both sides, in rising order; none at the end."""
 
     def learn_highest(self, highest_there: int) -> None:
-        """Take the peer's highest sequence id, which each of its answers has; then ask this side.
+        """Take the peer's highest sequence id from an answer; the next request is to this side.
 
-        Raises MalformedAnswer where it fell below what it had been.
+        Raises MalformedAnswer where the highest id is lower than before.
         """
         if self._highest_there is None:
             self._highest_there = highest_there
@@ -109,7 +109,7 @@ class Comparison:
             raise self._error(f"at least {self.through} as the highest sequence id", highest_there)
 
     def compare(self, here: Sequence[RangeContent], there: Sequence[RangeContent]) -> None:
-        """Take both sides' contents of ``asked``, in its order; then ``asked`` is the next round's.
+        """Take both sides' contents of ``asked``, in its order; ``asked`` then is the next round's.
 
         Raises MalformedAnswer for contents of the peer that no node can have.
         """
@@ -178,7 +178,7 @@ class Comparison:
     def _differing_parts(
         self, asked: LogRange, here: RangeContent, there: RangeContent
     ) -> dict[LogRange, bytes]:
-        """Return the parts to look into, with the digests that the peer gives of them."""
+        """Return the parts to compare further, with the digests that the peer gives of them."""
         wanted: dict[LogRange, bytes] = {}
         for place, (ours, theirs) in enumerate(_pairs(here, there)):
             ids = self._within(asked.part_ids(place))

@@ -25,13 +25,14 @@ from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import keccak256
 
 DIGEST_LENGTH: Final = 20
-"""Bytes. An originator chooses its envelopes: two with one digest would take it 2^80 tries."""
+"""Bytes of a digest. An originator chooses its envelopes: two with one digest would take 2^80
+tries."""
 LEAF_IDS: Final = 64
 FAN_OUT: Final = 16
 MOST_LEVEL: Final = 15
 """Level of a range that contains every id of 63 bits."""
 MOST_ASKED: Final = 128
-"""Ranges of one request: their answer has at most 160 KiB."""
+"""Most ranges of one request: the answer has at most 160 KiB."""
 ABSENT: Final = bytes(DIGEST_LENGTH)
 """Digest of an id without an envelope, and of a range without any."""
 
@@ -45,31 +46,31 @@ class LogRange(NamedTuple):
     level: int
     """0 of a leaf, to MOST_LEVEL."""
     number: int
-    """From 0; how many ranges of its level lie before it."""
+    """Number of the range, from 0: how many ranges of its level precede it."""
 
     @property
     def first(self) -> int:
-        """Its first sequence id."""
+        """The range's first sequence id."""
         return self.number * width(self.level) + 1
 
     @property
     def last(self) -> int:
-        """Its last sequence id."""
+        """The range's last sequence id."""
         return (self.number + 1) * width(self.level)
 
     def part_count(self, through: int) -> int:
-        """Return how many of its parts begin up to ``through``."""
+        """Return how many parts of the range begin up to ``through``."""
         covered = min(through, self.last) - self.first + 1
         return max(-(-covered // _part_width(self.level)), 0)
 
     def part_ids(self, place: int) -> range:
-        """Return the sequence ids of one of its parts; places count from 0."""
+        """Return the sequence ids of one part of the range; places count from 0."""
         wide = _part_width(self.level)
         first = self.first + place * wide
         return range(first, first + wide)
 
     def child(self, place: int) -> LogRange:
-        """Return one of its parts; of a range above the leaves."""
+        """Return one part of a range above the leaves, as a range."""
         return LogRange(self.level - 1, self.number * FAN_OUT + place)
 
 
@@ -77,10 +78,10 @@ class RangeContent(NamedTuple):
     """A node's view of a range."""
 
     digests: bytes
-    """Its parts' digests, in order and one after the other."""
+    """The parts' digests, concatenated in order."""
     expired: int = 0
-    """Bit n is set where part n has expired: an id that is not served any more, whether it is still
-    stored or not; or a range of which all ids up to ``through`` have, and none is stored."""
+    """Bit n is set where part n has expired: an id that is no longer served, stored or not; or a
+    range whose ids up to ``through`` have all expired, and none is stored."""
 
 
 def width(level: int) -> int:
@@ -98,10 +99,10 @@ def root_of(through: int) -> LogRange:
 
 
 def envelope_digest(envelope: bytes) -> bytes:
-    """Return the digest of an id whose OriginatorEnvelope is given.
+    """Return the digest of an id by its OriginatorEnvelope.
 
-    It leaves out the signature, of which each payload has several that are valid. Bytes that are no
-    OriginatorEnvelope have a digest that nobody else has: damage is found as a difference.
+    The digest leaves out the signature, because a payload has several valid signatures. Bytes that
+    are no OriginatorEnvelope have a digest that no other node has: damage is found as a difference.
     """
     try:
         parsed = envelopes_pb2.OriginatorEnvelope.FromString(envelope)
@@ -117,7 +118,7 @@ def disputed_digest(originator_id: int, sequence_id: int) -> bytes:
 
 
 def range_digest(level: int, digests: bytes) -> bytes:
-    """Return the digest of a range, from its parts' up to the last one that is present."""
+    """Return the digest of a range, from its parts' digests up to the last part that is present."""
     if not any(digests):
         return ABSENT
     parts = LEAF_IDS if level == 0 else FAN_OUT

@@ -47,7 +47,7 @@ def merkle_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
 
 
 def verify_merkle_proof(root: bytes, index: int, leaf: bytes, proof: Sequence[bytes]) -> None:
-    """Check that a leaf stands at an index under a root. Raises MalformedData where it does not."""
+    """Check that a leaf has an index under a root. Raises MalformedData where it does not."""
     subject = f"Merkle proof of leaf {index}"
     if not proof or any(len(each) != HASH_LENGTH for each in proof):
         raise MalformedData(subject, f"elements of {HASH_LENGTH} bytes", "others or none")

@@ -1,4 +1,4 @@
-"""The gRPC services of nodes and gateways: XIP-49's, and three of our own, by their full names."""
+"""The full names of the gRPC services of nodes and gateways: XIP-49's, and three of our own."""
 
 from __future__ import annotations
 

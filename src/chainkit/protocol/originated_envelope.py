@@ -34,7 +34,7 @@ _MAXIMUMS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class OriginatedEnvelope:
-    """An UnsignedOriginatorEnvelope: a payload, and what the node that originates it states."""
+    """An UnsignedOriginatorEnvelope: a payload, and its originator's statements."""
 
     originator_id: int
     """The node's id in the registry: a uint32, never 0, which is the chain's."""
@@ -45,12 +45,12 @@ class OriginatedEnvelope:
     payer_envelope: bytes
     """A serialized PayerEnvelope as the payer sent it."""
     expiry_unixtime: int | None = None
-    """Seconds since 1970 (XIP-69); None where it never expires."""
+    """Seconds since 1970 (XIP-69); None where the envelope never expires."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedOriginatedEnvelope:
-    """An OriginatorEnvelope with a node's signature, taken apart, with the bytes as they came."""
+    """A decoded OriginatorEnvelope with a node's signature, and its bytes as they came."""
 
     envelope: OriginatedEnvelope
     unsigned_originator_envelope: bytes
@@ -102,10 +102,10 @@ def sign_originated(unsigned: bytes, key: SigningKey) -> bytes:
 
 
 def parse_originated(data: bytes) -> ParsedOriginatedEnvelope:
-    """Take an OriginatorEnvelope apart that a node signed as its originator.
+    """Decode an OriginatorEnvelope that a node signed as its originator.
 
-    Raises MalformedEnvelope where it is too large, or carries another proof, and NotStrict where
-    readers differ on it. The signature is not checked here, nor what the node states.
+    Raises MalformedEnvelope where it is too large, or has another proof, and NotStrict where
+    readers differ on it. The signature and the node's statements are not checked here.
     """
     if len(data) > MAXIMUM_ORIGINATOR_ENVELOPE_LENGTH:
         expected = f"at most {MAXIMUM_ORIGINATOR_ENVELOPE_LENGTH} bytes"

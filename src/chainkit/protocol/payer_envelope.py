@@ -1,10 +1,11 @@
 """Payer envelopes: a payer's promise to pay for what a client wrote (XIP-49 §3.1.2, §3.3.1).
 
-A payer signs in one of two forms, and field 3 tells which. Without it, as XIP-49 has it, the
-digest is over the label ``payer|`` and the ClientEnvelope's bytes. With it, as XMTP's public schema
-has it, ``target|`` and the target's id (four bytes, big-endian) stand before that, so that no other
-originator can take the envelope for one of its own. The two never have one digest: they begin with
-other bytes. A signature that is read in the other form recovers to a key that nobody holds.
+A payer signs in one of two forms, and field 3 shows which. Without field 3, as XIP-49 has it, the
+digest is over the label ``payer|`` and the ClientEnvelope's bytes. With field 3, as in XMTP's
+public schema, ``target|`` and the target's id (four bytes, big-endian) precede the label, so that
+no other originator can take the envelope for one of its own. The two never have one digest: they
+begin with other bytes. A signature that is read in the other form recovers to a key that nobody
+holds.
 
 Neither form binds field 4, the retention: today's payers and nodes leave it out of the digest, and
 they could not verify a digest with it. The originator's own signature binds the expiry that it
@@ -49,14 +50,15 @@ _UINT32_MAXIMUM: Final = 2**32 - 1
 
 @dataclass(frozen=True, slots=True)
 class ParsedPayerEnvelope:
-    """A PayerEnvelope, taken apart, with the client's bytes as they came."""
+    """A decoded PayerEnvelope, with the client's bytes as they came."""
 
     client_envelope: bytes
     """A serialized ClientEnvelope, if the client was honest: what the payer signed."""
     target_originator: int | None
     """Node id that the payer's signature binds; None in XIP-49's form."""
     retention_days: int | None
-    """The payer's wish (XIP-69), not bound by its signature; None where there is none."""
+    """The payer's requested retention (XIP-69), not covered by its signature; None where there is
+    none."""
     signature: bytes
     """R ‖ S ‖ V, 65 bytes if the payer was honest."""
 
@@ -77,8 +79,8 @@ def sign_payer_envelope(
 ) -> bytes:
     """Write a PayerEnvelope that binds its target, in today's form (XIP-49 §3.3.1).
 
-    ``retention_days`` is a uint32 above 0, if the payer has a wish. Raises MalformedEnvelope for a
-    number outside of its field, or a ClientEnvelope that is too large.
+    ``retention_days`` is a uint32 above 0, if the payer requests a retention. Raises
+    MalformedEnvelope for a number outside of its field, or a ClientEnvelope that is too large.
     """
     _check_length("client envelope", client_envelope, MAXIMUM_CLIENT_ENVELOPE_LENGTH)
     _check_number("target originator", target_originator)
@@ -96,7 +98,7 @@ def sign_payer_envelope(
 
 
 def parse_payer_envelope(data: bytes) -> ParsedPayerEnvelope:
-    """Take a PayerEnvelope apart. The signature is not checked here.
+    """Decode a PayerEnvelope. The signature is not checked here.
 
     Raises MalformedEnvelope where it is too large, and NotStrict.
     """

@@ -1,8 +1,8 @@
 """Payer reports: what an originator's envelopes of a range of ids cost each payer (ADR 56).
 
 The originator signs a report, and any other node computes it again from its own envelopes: equal
-envelopes give equal bytes. A report is signed without its totals, whose Merkle root it has: so a
-payer shows what it owes without all the others' totals.
+envelopes give equal bytes. The signature covers the Merkle root of the totals, not the totals: so a
+payer proves its own debt without the other payers' totals.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PayerTotal(NamedTuple):
     messages: int
     bytes: int
     byte_days: int
-    """The sum of each message's bytes times its days."""
+    """The sum, over messages, of bytes times days."""
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def attest(report: PayerReport, node_id: int, key: SigningKey) -> bytes:
 
 
 def is_attested_by(report: PayerReport, node_id: int, signature: bytes, key: bytes) -> bool:
-    """Tell whether the holder of a key of 65 bytes attested a report as a node."""
+    """Return whether a key of 65 bytes attested a report as a node's."""
     digest = _attestation_digest(report.unsigned, node_id)
     try:
         return recover_public_key(signature, digest) == key
@@ -183,11 +183,11 @@ def written_report(signed: SignedReport) -> node_api_pb2.SignedPayerReport:
 
 
 def read_report(message: node_api_pb2.SignedPayerReport, keys: Mapping[int, bytes]) -> SignedReport:
-    """Take a report apart that its originator has signed; keys have 65 bytes, by node id.
+    """Decode a report that its originator has signed; keys have 65 bytes, by node id.
 
-    The report may contradict itself: ``PayerReport.check``. Attestations are not verified. Raises
-    MalformedData where the bytes are not those of a report and its totals, and where somebody else
-    signed it: neither can be held against the originator.
+    The report may contradict itself: see ``PayerReport.check``. Attestations are not verified.
+    Raises MalformedData where the bytes are not those of a report and its totals, and where another
+    key signed the report: neither is evidence against the originator.
     """
     try:
         stated = node_api_pb2.PayerReport.FromString(message.unsigned_payer_report)

@@ -1,6 +1,6 @@
 """Contracts that emit payloads, and the one event of each (XIP-49 §2.2.2, §2.2.4).
 
-Deployments of others index their events' arguments, or name groups by 16 bytes: a layout describes
+Other deployments index their events' arguments, or name groups by 16 bytes: a layout describes
 this.
 """
 
@@ -54,15 +54,15 @@ class PayloadContract:
     address: bytes
     """20 bytes."""
     block: int
-    """Height at which it was deployed: it has no log below."""
+    """Height at which the contract was deployed: there is no log below."""
     kind: TopicKind
-    """The kind of all its payloads."""
+    """The kind of all the contract's payloads."""
     originator_id: int = BLOCKCHAIN_ORIGINATOR_ID
     layout: EventLayout = EventLayout()
     is_sparse: bool = False
     """Whether its sequence ids have gaps and come in any order (ADR 50), instead of counting up."""
     topic: bytes = field(init=False, repr=False, compare=False)
-    """First topic of its payload event: hashed once, compared with that of every log."""
+    """First topic of the contract's payload event: hashed once, compared with that of every log."""
 
     def __post_init__(self) -> None:
         """Hash the signature of its event."""

@@ -1,6 +1,6 @@
-"""An originator's envelope as its readers judge it: peers, clients and the council (XIP-49 §3.3.4).
+"""Checks an originator's envelope for its readers: peers, clients and the council (XIP-49 §3.3.4).
 
-Bytes that the originator did not sign say nothing about it, and are refused. Bytes that it signed
+Bytes that the originator did not sign show nothing about it, and are refused. Bytes that it signed
 are kept, also where they break a rule: then they are evidence, and ``fault`` names the rule.
 """
 
@@ -52,18 +52,17 @@ class ReceivedEnvelope:
     originator_ns: int
     """Nanoseconds since 1970, by the originator's clock."""
     expires_at: int | None
-    """Seconds since 1970; None where it never expires."""
+    """Seconds since 1970; None where the envelope never expires."""
     topic: bytes
     """NO_TOPIC where the payload breaks a rule."""
     depends_on: Mapping[int, int]
-    """Originator id to the highest sequence id that the client had seen of it on the topic; no
-    zeros."""
+    """Originator id to the highest sequence id of the topic that the client had seen; no zeros."""
     envelope: bytes
     """The OriginatorEnvelope in its one form: equal for all who received it."""
     digest: bytes
     """32 bytes: what the originator signed. Another digest is another envelope."""
     charge: Charge
-    """Its payer's debt; NO_CHARGE where the payload breaks a rule."""
+    """The payer's debt; NO_CHARGE where the payload breaks a rule."""
     fault: str | None
     """The rule of a publish that the payload breaks (XIP-49 §3.3.4), None where it keeps all."""
     is_offence: bool = False
@@ -75,8 +74,8 @@ def read_received(data: bytes, originator_id: int, signing_key: bytes) -> Receiv
     """Verify an OriginatorEnvelope: both signatures, and all rules that its bytes alone show.
 
     ``signing_key`` has 65 bytes: the registry's key of the originator. Raises MalformedEnvelope
-    where the bytes are no such envelope of this originator, and InvalidSignature where another key
-    signed it: neither can be held against the originator.
+    where the bytes are no envelope of this originator, and InvalidSignature where another key
+    signed: neither is evidence against the originator.
     """
     return read_received_publish(data, originator_id, signing_key)[0]
 
@@ -84,9 +83,9 @@ def read_received(data: bytes, originator_id: int, signing_key: bytes) -> Receiv
 def read_received_publish(
     data: bytes, originator_id: int, signing_key: bytes
 ) -> tuple[ReceivedEnvelope, PublishRequest | None]:
-    """Verify an OriginatorEnvelope as ``read_received``, and return what was published, too.
+    """Verify an OriginatorEnvelope as ``read_received``, and also return the publish in it.
 
-    It is None where the payload is none that can be read.
+    The publish is None where the payload cannot be read.
     """
     parsed = parse_originated(data)
     stated = parsed.envelope
@@ -119,7 +118,7 @@ def read_received_publish(
 
 
 def in_one_form(parsed: ParsedOriginatedEnvelope) -> bytes:
-    """Return the OriginatorEnvelope as its originator writes it, without what others added."""
+    """Return the OriginatorEnvelope as its originator writes it, without additions of others."""
     return b"".join(
         (
             wire.bytes_field(wire.UNSIGNED_TAG, parsed.unsigned_originator_envelope),
@@ -130,7 +129,7 @@ def in_one_form(parsed: ParsedOriginatedEnvelope) -> bytes:
 
 
 def depends_on_itself(received: ReceivedEnvelope) -> bool:
-    """Tell whether an envelope depends on one that its originator cannot have had yet.
+    """Return whether an envelope depends on an envelope that its originator cannot have had yet.
 
     The payload names the same originator's sequence id, or a later one (XIP-49 §3.3.5).
     """
@@ -162,8 +161,8 @@ def _check_key_package(publish: PublishRequest, originator_ns: int) -> None:
     package = publish.client.key_package
     if package is None:
         return
-    # It was judged before it got its time, which may lie ahead of the originator's clock: it is
-    # held against the originator only if it was valid at no time in between.
+    # The node checked the package before the envelope got its time, which may lie ahead of the
+    # originator's clock: the package is evidence only if it was valid at no time in between.
     last_ns = package.not_after * NANOSECONDS_PER_SECOND
     judged_ns = max(originator_ns - _AHEAD_NS, min(originator_ns, last_ns), 0)
     check_payload(publish.client, judged_ns)
@@ -191,5 +190,5 @@ def _without_zeros(cursor: Cursor) -> dict[int, int]:
 
 
 def _column(expiry: int | None) -> int | None:
-    """Return an expiry as a database has it: one beyond its numbers never comes."""
+    """Return an expiry for a database column: an expiry above the column's range never comes."""
     return None if expiry is None or expiry > _MOST_SEQUENCE_ID else expiry

@@ -70,10 +70,10 @@ def sign_inconsistency_report(
 
 
 def parse_inconsistency_report(data: bytes) -> BlockchainInconsistencyReport:
-    """Take a signed report apart and recover who signed it.
+    """Decode a signed report and recover its signer.
 
-    Raises MalformedData where it does not parse, is of another type or without evidence, and
-    InvalidSignature where the signature recovers to nobody.
+    Raises MalformedData where the report does not parse, is of another type or without evidence,
+    and InvalidSignature where no key is recovered.
     """
     signed = message_api_pb2.MisbehaviorReport()
     report = message_api_pb2.UnsignedMisbehaviorReport()

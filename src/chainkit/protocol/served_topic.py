@@ -1,7 +1,7 @@
 """The topic under which a payload of the chain is served (XIP-49 §3.3.2; ADR 24).
 
 The contracts name a group by 32 bytes, today's clients by 16. On the chain a shorter group id is
-padded with zeros on the right, and the topic in the payload's AAD tells how long it is.
+padded with zeros on the right, and the topic in the payload's AAD shows its length.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SHORTEST: Final = 2
 
 
 def is_named(named: bytes, posted: bytes) -> bool:
-    """Tell whether a topic in an AAD is the one that a payload was posted to.
+    """Return whether a topic in an AAD is the topic to which a payload was posted.
 
     ``posted`` is a kind byte and the identifier in the event. A group's topic may be shorter, if
-    nothing but the padding is missing; all others must be the same.
+    only the padding is missing; all others must be equal.
     """
     if named == posted:
         return True
@@ -34,10 +34,10 @@ def is_named(named: bytes, posted: bytes) -> bool:
 
 
 def served_topic(kind: TopicKind, identifier: bytes, payload: bytes) -> bytes:
-    """Return the topic of a payload: the one in its AAD, if that is where it was posted to.
+    """Return the topic of a payload: the topic in its AAD, if the payload was posted to it.
 
     ``identifier`` is the event's. A payload that names another topic, or none, is not served; its
-    topic is the one that it was posted to.
+    topic is the event's.
     """
     posted = kind.topic(identifier)
     if kind is not TopicKind.GROUP_MESSAGE or not identifier.endswith(PADDING):

@@ -1,10 +1,10 @@
-"""Judges whether all readers of protobuf read the same in the bytes of a message (ADR 54).
+"""Checks whether all readers of protobuf read the same in the bytes of a message (ADR 54).
 
 Libraries differ in what they do with a field of another wire type (one skips the field, another
 refuses the message), with an unknown field in a map's entry (one leaves the entry out of the map),
 with long tags, lengths and integers, with groups, and with text that is not UTF-8. Anybody may
-append such a field to what others signed; and two honest readers of one signed payload must not
-see two cursors. So a payload of a stranger is read by this module before any library reads it:
+append such a field to what others signed; and two honest readers of one signed payload must not see
+two cursors. So a payload of a stranger is read by this module before any library reads it:
 publishes, envelopes of peers, payloads of the chain, answers that a client gets.
 
 One pass over the bytes, driven by the descriptors: nothing is parsed into objects or written again.
@@ -163,7 +163,7 @@ def _form(field_: _Descriptor, wire_type: int) -> tuple[int, Any]:
 # Strangers choose the tags: all of them would not fit into the memory.
 @lru_cache(maxsize=256)
 def _unknown(plan: _Plan, tag: int) -> _Step:
-    """Return the work to do for an unknown field, if every reader skips it."""
+    """Return the work for an unknown field, if every reader skips it."""
     number, wire_type = tag >> 3, tag & 7
     if number == 0:
         raise _refused(_named(plan, tag), Deviation.FIELD_0)
@@ -283,7 +283,7 @@ def _named(plan: _Plan, tag: int) -> str:
 
 
 def _overrun(name: str, position: int, data: bytes) -> NotStrict:
-    """Some readers take a value that ends behind its message, but none behind all bytes."""
+    """Return the refusal of a value that ends behind its message, which some readers accept."""
     return _refused(name, Deviation.BROKEN if position > len(data) else Deviation.OVERRUN)
 
 

@@ -1,10 +1,12 @@
-"""Topic heads: a node's signed word on all that it has originated on a topic.
+"""Topic heads: a node's signed statement of all that it has originated on a topic.
 
-A query's answer is not signed, so a node can leave an envelope out of it and deny that later. It
-cannot deny a head: whoever holds all of the topic finds the head's hash, or shows what is missing.
+A query's answer is not signed, so a node can leave an envelope out of an answer and deny this
+later. A node cannot deny a head: a reader with the whole topic computes the head's hash, or shows
+what is missing.
 
-A head is about its signer's own envelopes alone. It holds them all, in the order in which they were
-signed, and loses none; others' envelopes may reach a node late, without any fault of its own.
+A head is about its signer's own envelopes alone. The signer holds all its own envelopes, in the
+order of signing, and loses none; others' envelopes may reach a node late, without any fault of the
+node.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ MOST_ENTRIES: Final = 1000
 """Entries of one answer, and of one evidence: some 45 kB."""
 
 MOST_HEAD_BYTES: Final = 1024
-"""Bytes of a SignedTopicHead: its numbers, hash and signature have less than 200."""
+"""Most bytes of a SignedTopicHead: its numbers, hash and signature have less than 200."""
 
 _CHAIN_LABEL: Final = b"topic|"
 _SUBJECT: Final = "topic head"
@@ -35,14 +37,14 @@ class Entry(NamedTuple):
 
     sequence_id: int
     digest: bytes
-    """The 32 bytes that its originator signed."""
+    """The 32 bytes that the envelope's originator signed."""
     expires_at: int | None = None
-    """Seconds since 1970, by the word of who lists it: no part of the hash."""
+    """Seconds since 1970, as the listing node states it: no part of the hash."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """The entries of a topic up to one of them, as one hash."""
+    """The entries of a topic up to one entry, as one hash."""
 
     count: int = 0
     last_id: int = 0
@@ -52,7 +54,7 @@ class Chain:
     def extended(self, entries: Iterable[Entry]) -> Chain:
         """Return the chain with more entries, whose sequence ids rise.
 
-        Raises MalformedData where they do not.
+        Raises MalformedData where the ids do not rise.
         """
         count, last_id, hash_ = self.count, self.last_id, self.hash
         for sequence_id, digest, _ in entries:
@@ -73,7 +75,7 @@ class TopicHead:
     through_id: int
     """The highest sequence id of all that the node had originated, on any topic."""
     chain: Chain
-    """Its envelopes on this topic, up to ``through_id``."""
+    """The signer's envelopes on this topic, up to ``through_id``."""
 
 
 def sign_topic_head(head: TopicHead, key: SigningKey) -> bytes:
@@ -93,10 +95,10 @@ def sign_topic_head(head: TopicHead, key: SigningKey) -> bytes:
 
 
 def read_topic_head(data: bytes, signing_key: bytes) -> TopicHead:
-    """Take a SignedTopicHead apart that a key of 65 bytes has signed.
+    """Decode a SignedTopicHead that a key of 65 bytes has signed.
 
-    Raises MalformedData where it does not parse, is too large or contradicts itself, and where
-    somebody else signed it.
+    Raises MalformedData where the head does not parse, is too large or contradicts itself, and
+    where another key signed it.
     """
     if len(data) > MOST_HEAD_BYTES:
         raise MalformedData(_SUBJECT, f"at most {MOST_HEAD_BYTES} bytes", f"{len(data)} bytes")
@@ -133,7 +135,7 @@ def read_entry(message: node_api_pb2.TopicEntry) -> Entry:
 
 
 def _check(chain: Chain, through_id: int) -> None:
-    """Check that some log can have such a head."""
+    """Check that some log can have this head."""
     if len(chain.hash) != len(Chain().hash):
         raise MalformedData(_SUBJECT, "a hash of 32 bytes", f"{len(chain.hash)} bytes")
     if chain.count == 0 and chain != Chain():

@@ -1,10 +1,10 @@
-"""How an envelope is written in bytes: protobuf, in one form that never changes.
+"""Writes envelopes as bytes: protobuf, in one form that never changes.
 
 The signed bytes of nodes are compared byte by byte, and protobuf does not promise the same bytes: a
-library may write others in its next version (protobuf.dev, "Proto Serialization Is Not Canonical").
-So the form is written down here: fields in the order of their numbers, each integer in as few bytes
-as it takes, and no field that has its default. The libraries write the same form today, and all of
-them read it.
+library may write other bytes in its next version (protobuf.dev, "Proto Serialization Is Not
+Canonical"). So this module writes the form itself: fields in the order of their numbers, each
+integer in the shortest form, and no field that has its default. The libraries write the same form
+today, and all of them read it.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def integer_field(tag: int, value: int) -> bytes:
 
 
 def bytes_field(tag: int, value: bytes) -> bytes:
-    """Write bytes with their length before them, or nothing where there are none."""
+    """Write bytes with their length in front, or nothing where there are none."""
     return _head(tag, len(value)) + value if value else b""
 
 

@@ -44,7 +44,7 @@ class Caller:
 def caller_of(
     peer: str, metadata: Sequence[tuple[str, str | bytes]], seconds: float | None
 ) -> Caller:
-    """Return the caller whom a call's metadata describes."""
+    """Return the caller in a call's metadata."""
     found = [value for key, value in metadata if key == "authorization"]
     value = found[0] if len(found) == 1 else None
     return Caller(peer, value if isinstance(value, str) else None, seconds, metadata)
@@ -69,7 +69,7 @@ class Methods:
 
 
 class Gate(Protocol):
-    """Stands before every method, also of health and reflection."""
+    """Runs before every method, also of health and reflection."""
 
     def unary(self, method: str, inner: CallerUnary) -> CallerUnary:
         """Return the method behind the gate."""

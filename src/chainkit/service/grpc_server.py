@@ -29,7 +29,7 @@ _OPTIONS: Final = (
     ("grpc.so_reuseport", 0),
     ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
-    # Today's clients send a ping every 16 s, also while no call is open; others every 10 s.
+    # Today's clients send a ping every 16 s, also while no call is open; other clients every 10 s.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
     ("grpc.keepalive_time_ms", 60_000),
@@ -100,9 +100,9 @@ class GrpcServer:
 
 
 def try_to_bind(address: str, shares_port: bool) -> None:
-    """Raise OSError where nobody can listen at any of a name's addresses.
+    """Raise OSError where no server can listen at any of a name's addresses.
 
-    gRPC does not say why binding failed, and prints its own lines to standard error.
+    gRPC does not report why binding failed, and prints its own lines to standard error.
     """
     host, _, port = address.rpartition(":")
     found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
@@ -127,7 +127,7 @@ def _unary(method: CallerUnary) -> Any:
         except Exception as error:
             return await abort(context, error)
 
-    # No (de)serializers: bytes go in and out as they are.
+    # No (de)serializers: the methods take and return bytes.
     return grpc.unary_unary_rpc_method_handler(answer)
 
 

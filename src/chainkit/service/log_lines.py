@@ -33,7 +33,7 @@ class LogEvent:
     """Values that JSON can hold; a field's name says the unit."""
     level: int = logging.INFO
     is_news: bool = False
-    """Whether each line is new, such as the payloads of a block: none is left out."""
+    """Whether each line is new, such as the payloads of a block: then no line is left out."""
 
 
 def log_event(event: LogEvent) -> None:
@@ -47,7 +47,7 @@ def configure_logging(
     """Write log lines to stderr; only the lines' time is by the local clock.
 
     ``log_format`` is ``text`` or ``json``. Lines that repeat are left out, and counted in the next
-    line like them; ``clock``, in seconds, says when there is one again.
+    line like them; ``clock``, in seconds, decides when the next line is written.
     """
     formatter: logging.Formatter = _JsonFormatter()
     if log_format == "text":

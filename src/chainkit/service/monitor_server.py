@@ -66,7 +66,7 @@ class MonitorServer:
     ) -> None:
         """Listen on host and port, and answer each path by its function.
 
-        Raises ConfigurationError where nobody can listen there.
+        Raises ConfigurationError where the server cannot listen there.
         """
         try:
             self._server = _Server(address, answers)

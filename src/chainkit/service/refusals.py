@@ -4,14 +4,14 @@
 
     Refusal
     ├── InvalidRequest     INVALID_ARGUMENT     the request itself; asking again changes nothing
-    ├── Unauthenticated    UNAUTHENTICATED      nobody knows who asks
+    ├── Unauthenticated    UNAUTHENTICATED      the caller is not known
     │   └── RefusedToken                        a node's token, with the reason (node_token)
     ├── NotNow             FAILED_PRECONDITION  somebody has to change a state before it can work
-    ├── TakenBack          ABORTED              what was sent has changed: go on from a cursor
+    ├── TakenBack          ABORTED              sent data has changed: go on from a cursor
     ├── Overloaded         RESOURCE_EXHAUSTED   too much at once: ask for less, or later
     ├── NotReady           UNAVAILABLE          the node lags behind, or its database is away
     ├── Unfinished         DEADLINE_EXCEEDED    under way beyond the caller's deadline
-    └── PassedOn           the other's          another service's refusal, in its own words
+    └── PassedOn           the other's          another service's refusal, with its text
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ import grpc
 from chainkit.errors import ChainkitError
 
 MOST_PASSED_ON: Final = 2048
-"""Characters of another service's words, and bytes of its details, that are passed on: gRPC
-carries 8 KiB of metadata in total."""
+"""Characters of another service's text, and bytes of its details, that are passed on: gRPC carries
+8 KiB of metadata in total."""
 
 STATUS_KEY: Final = "grpc-status-details-bin"
 """The metadata key of a refusal's google.rpc.Status."""
@@ -48,7 +48,7 @@ class InvalidRequest(Refusal):
 
 
 class Unauthenticated(Refusal):
-    """The request does not prove who asks."""
+    """The request does not prove the caller's identity."""
 
     code = grpc.StatusCode.UNAUTHENTICATED
 
@@ -60,9 +60,9 @@ class NotNow(Refusal):
 
 
 class TakenBack(Refusal):
-    """A reorg took back what a stream has sent, or a gap below it was filled.
+    """A reorg took back data that a stream has sent, or a gap below it was filled.
 
-    ``cursor`` has the last sequence ids that still hold.
+    ``cursor`` has the last sequence ids that are still valid.
     """
 
     code = grpc.StatusCode.ABORTED
@@ -87,9 +87,9 @@ class Unfinished(Refusal):
 
 
 class PassedOn(Refusal):
-    """Another service refused, with these words; ``details`` is its serialized google.rpc.Status.
+    """Another service refused, with this text; ``details`` is its serialized google.rpc.Status.
 
-    Words and details beyond MOST_PASSED_ON are left out.
+    Text and details beyond MOST_PASSED_ON are left out.
     """
 
     def __init__(self, code: grpc.StatusCode, words: str, details: bytes | None = None) -> None:

@@ -45,7 +45,7 @@ def load_command(module: str, attribute: str) -> click.Command:
 
 
 class CompleteCommand(click.Command):
-    """Like click's command, but names everything that is missing, and where it may come from."""
+    """Like click's command, but names all missing options, and where each may come from."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does. Raises UsageError with all missing options and arguments."""
@@ -74,7 +74,7 @@ class SuggestingGroup(click.Group):
         """Find the command as click does. Raises UsageError that names those of a similar name."""
         name = args[0]
         known = self.list_commands(ctx)
-        # A word that begins otherwise is an option: click tells of it.
+        # A word that begins with another character is an option: click reports it.
         if name not in known and name[:1].isalnum() and not ctx.resilient_parsing:
             ctx.fail(_no_such_command(name, get_close_matches(name, known)))
         return super().resolve_command(ctx, args)
@@ -93,7 +93,7 @@ class LazyCommand:
     module: str
     attribute: str
     sentence: str
-    """Its line in the group's help."""
+    """The command's line in the group's help."""
 
     def load(self) -> click.Command:
         """Import the command. Raises ImportError where a package that it needs is missing."""
@@ -101,10 +101,10 @@ class LazyCommand:
 
 
 class LazyGroup(SuggestingGroup):
-    """Imports a command's module only when the command is called, and not for its own help.
+    """Imports a command's module only when the command is called, and not for the group's help.
 
     So each command's module imports at its top what the command needs, and no other command waits
-    for that, or needs it to be installed.
+    for these packages, or needs them to be installed.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class LazyGroup(SuggestingGroup):
 
 
 def _no_such_command(name: str, similar: Sequence[str]) -> str:
-    """Say it in click's words for an option."""
+    """Write the error in click's words for an option."""
     sentence = f"No such command {name!r}."
     if not similar:
         return sentence

@@ -1,6 +1,6 @@
-"""The chain that a command reads, opened by the options that all of them share.
+"""The chain that a command reads, opened by options that all such commands share.
 
-An HTTP client comes with it, so a command that opens no chain does not import this module.
+This module imports an HTTP client, so a command that opens no chain does not import the module.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Lines that commands print alike: a name and what it is, within 100 columns."""
+"""Lines that commands print alike: a name and its value, within 100 columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from chainkit.text.printable import printable, with_shown_blanks
 
 LABEL_WIDTH: Final = 16
-"""Columns before what a fact says."""
+"""Columns before a fact's value."""
 
 LINE_WIDTH: Final = 100
 """Columns that any terminal is taken to have."""
@@ -30,7 +30,7 @@ _LEAST_QUOTED_WIDTH: Final = 40
 
 
 def echo_fact(name: str, value: str) -> None:
-    """Print a name and what it is, wrapped to fit 100 columns."""
+    """Print a name and its value, wrapped to fit 100 columns."""
     # At least one space, also behind a long name.
     start = f"{name:<{LABEL_WIDTH - 1}} "
     lines = textwrap.wrap(
@@ -53,7 +53,7 @@ def echo_wrapped(text: str, indentation: int = 0) -> None:
 def echo_quoted(name: str, text: str) -> None:
     """Print a stranger's text in quotes; each of its lines begins with a mark, and fits the screen.
 
-    So none of its lines passes for a fact. Blanks that would make room for one are shown as \\x20.
+    So no line of the text looks like a fact. Blanks that would imitate one are shown as \\x20.
     """
     columns = shutil.get_terminal_size((_QUOTED_WIDTH, 0)).columns
     width = max(min(columns, _QUOTED_WIDTH), _LEAST_QUOTED_WIDTH) - LABEL_WIDTH - len(_MARK)
@@ -64,9 +64,9 @@ def echo_quoted(name: str, text: str) -> None:
 
 
 def folded(line: str) -> str:
-    """Return a line for standard error: on a terminal, what does not fit 100 columns is below it.
+    """Return a line for standard error: on a terminal, text beyond 100 columns goes on below it.
 
-    No word is cut. In a log a line stays a line, which is how logs are read.
+    No word is cut. In a log the line stays one line.
     """
     if len(line) <= LINE_WIDTH or not sys.stderr.isatty():
         return line
@@ -82,7 +82,7 @@ def folded(line: str) -> str:
 
 
 def echo_error(sentence: str) -> None:
-    """Print an error on standard error, folded; nothing in it can rewrite the screen."""
+    """Print an error on standard error, folded; nothing in the error can rewrite the screen."""
     # Endpoints and contracts choose parts of an error.
     shown = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()

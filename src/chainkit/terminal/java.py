@@ -21,7 +21,7 @@ def java_version() -> int | None:
 
 
 def output_of(*command: str) -> str | None:
-    """Return what a program prints of itself, None if it cannot be run."""
+    """Return a program's output about itself, None if the program cannot be run."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
     except (OSError, subprocess.CalledProcessError):

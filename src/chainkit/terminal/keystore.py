@@ -27,10 +27,10 @@ _LARGEST_FILE: Final = 2**16
 def load_secret(
     keystore_path: Path, password_path: Path | None, password_descriptor: int | None = None
 ) -> bytes:
-    """Decrypt a keystore to its 32-byte secret, asking for the password if nothing else has it.
+    """Decrypt a keystore to its 32-byte secret; ask for the password if no option names its source.
 
-    It is in a file, or comes through a file descriptor, which is closed afterwards. Raises
-    ConfigurationError for a missing or foreign file and for a wrong password.
+    The password is in a file, or comes through a file descriptor, which is closed afterwards.
+    Raises ConfigurationError for a missing or foreign file and for a wrong password.
     """
     keystore = _read_keystore(keystore_path)
     if password_descriptor is None:
@@ -46,10 +46,10 @@ def open_keystore(path: Path, password: str) -> SigningKey:
 
 
 def write_keystore(path: Path, secret: bytes, password: str) -> None:
-    """Write a secret of 32 bytes as a keystore that its owner alone may read.
+    """Write a secret of 32 bytes as a keystore that only its owner may read.
 
-    It appears whole or not at all, and never in the place of another file. Raises
-    ConfigurationError where there is one, or it cannot be written.
+    The keystore appears whole or not at all, and never replaces another file. Raises
+    ConfigurationError where the file exists, or cannot be written.
     """
     keystore = Account.encrypt(secret, password)
     # eth-keyfile leaves out leading zeros, without which other programs refuse the file.
@@ -111,7 +111,7 @@ def _unmarked(data: bytes) -> bytes:
 
 
 def _has_terminal() -> bool:
-    """Tell whether a password can be typed unseen: the terminal need not be standard input."""
+    """Return whether a password can be typed unseen: the terminal need not be standard input."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -120,7 +120,7 @@ def _has_terminal() -> bool:
 
 
 def read_password(path: Path | None, confirm: bool = False) -> str:
-    """Return the password in a file, or the one that is typed, twice where it is new.
+    """Return the password in a file, or the typed password, typed twice where it is new.
 
     Raises ConfigurationError where there is neither a file nor a terminal.
     """

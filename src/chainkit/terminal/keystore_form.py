@@ -1,7 +1,7 @@
 """The form of a keystore v3: read strictly, before its password costs any time or memory.
 
-A program that decrypts reads no more than it needs, so that a file of another form opens as
-another account: a cipher that is not read, or a derived key too short to check a password with.
+A library that decrypts reads no more than it needs, so that a file of another form could open as
+another account: by a cipher that is not read, or a derived key too short to check a password.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_WORK: Final = 2**24
 _MOST_WIDTH: Final = 2**7
 """r·p of scrypt, of which no program writes half: each takes rounds that are slow in Python."""
 _BYTES_PER_BLOCK: Final = 128
-"""Bytes that scrypt takes for each of its n·r."""
+"""Bytes that scrypt takes for each unit of n·r."""
 
 _ADDRESS: Final = re.compile("(?:0x)?([0-9a-fA-F]{40})")
 _HASH: Final = re.compile("(?:0x)?[0-9a-fA-F]{64}")
@@ -34,8 +34,8 @@ _COUNTER: Final = re.compile("(?:0x)?(?:[0-9a-fA-F]{2}){1,16}")
 def read_form(content: Any, subject: str) -> dict[str, Any]:
     """Return a keystore with its names lowered, as ethers writes ``Crypto``.
 
-    Raises ConfigurationError about ``subject`` that names the field which is none of a keystore
-    v3, or asks for more than MOST_MEMORY or for minutes of work.
+    Raises ConfigurationError about ``subject`` that names a field which does not belong to a
+    keystore v3, or takes more than MOST_MEMORY or minutes of work.
     """
     lowered: dict[str, Any] = _lowered(content, subject)
     keystore = Fields(lowered, subject)
@@ -55,7 +55,7 @@ def read_form(content: Any, subject: str) -> dict[str, Any]:
 def address_in(keystore: dict[str, Any], subject: str) -> str | None:
     """Return the address in a keystore, 0x and lower-case digits; None where it has none.
 
-    Raises ConfigurationError where it is something else.
+    Raises ConfigurationError where the address has another form.
     """
     if not keystore.get("address"):
         return None

@@ -26,10 +26,10 @@ def several(*options: Option) -> Option:
 
 
 def gathered(kind: type[DataclassInstance], parameter: str) -> Option:
-    """Return a decorator that hands options to a command as one value.
+    """Return a decorator that passes options to a command as one value.
 
-    They are those that ``kind``, a dataclass, has fields for; the command, or a decorator below
-    this one, takes ``parameter`` in their place.
+    The options are the fields of ``kind``, a dataclass; the command, or a decorator below this one,
+    takes ``parameter`` instead of them.
     """
     names = [field.name for field in fields(kind)]
 
@@ -58,7 +58,7 @@ def rpc_option_for(purpose: str, *, required: bool = False) -> Option:
 
 
 def path_option(flag: str, parameter: str, metavar: str, purpose: str, **more: Any) -> Option:
-    """Return an option that names a file or a folder; ``more`` as ``click.option`` takes it."""
+    """Return an option that names a file or a folder; ``more`` as for ``click.option``."""
     kind = click.Path(path_type=Path)
     return click.option(flag, parameter, metavar=metavar, type=kind, help=purpose, **more)
 
@@ -139,7 +139,7 @@ def echo_json(content: Any) -> None:
 def block_hash(
     _context: click.Context, _parameter: click.Parameter, text: str | None
 ) -> bytes | None:
-    """Take an option's value for a block hash: 32 bytes, or None where it is not given."""
+    """Return an option's value as a block hash: 32 bytes, or None where the option is not given."""
     if text is None:
         return None
     digits = text.strip().lower().removeprefix("0x")

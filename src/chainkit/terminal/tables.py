@@ -1,4 +1,4 @@
-"""Lines in columns, as the pages of commands have them: 100 characters at most."""
+"""Lines in columns, as in the pages of commands: 100 characters at most."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from chainkit.terminal.facts import LINE_WIDTH
 
 _WIDTH: Final = 13
-"""Columns before what a line says."""
+"""Columns before a line's text."""
 _GAP: Final = "  "
 
 
@@ -26,7 +26,7 @@ def section(title: str, values: Sequence[str]) -> list[str]:
 def columns(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return rows in columns, with their heads above; numbers stand at the right.
 
-    The last column takes what is left of a line.
+    The last column takes the rest of the line's width.
     """
     table = [tuple(heads), *map(tuple, rows)]
     by_column = list(zip(*table, strict=True))

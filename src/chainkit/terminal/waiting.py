@@ -1,4 +1,4 @@
-"""A person who waits is told for what: on standard error, and only where it takes long."""
+"""Reports a long wait to a person: on standard error, and only after some seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AGAIN_SECONDS: Final = 15.0
 def told_while_waiting(
     words: Callable[[], str], first_seconds: float = FIRST_SECONDS
 ) -> Iterator[None]:
-    """Say what is waited for while the block takes long: after some seconds, and again later."""
+    """Report what a slow block waits for: after some seconds, and again later."""
     ended = threading.Event()
 
     def tell() -> None:

@@ -1,4 +1,4 @@
-"""Amounts of ether as people write and read them; everything else counts wei."""
+"""Amounts of ether as people write and read them; all other code counts wei."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_COST: Final = WEI_PER_ETHER // 10
 
 
 def parse_ether(text: str) -> int:
-    """Return the wei that a decimal number of ether is, such as ``0.1``.
+    """Return the wei of a decimal number of ether, such as ``0.1``.
 
     Raises MalformedData for anything but digits with at most 18 behind a point.
     """

@@ -1,4 +1,4 @@
-"""Hosts by their text alone: which of them lead into one's own network, or machine."""
+"""Checks of hosts by their text alone: which hosts are in one's own network, or machine."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ODD_PART: Final = re.compile("0x[0-9a-f]+|[0-9]+")
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an IP address is none of a loopback, a link, or a private network."""
+    """Return whether an IP address is neither a loopback, nor a link's, nor a private network's."""
     found = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(found, ipaddress.IPv6Address):
         return (found.ipv4_mapped or found).is_global
@@ -23,7 +23,7 @@ def is_public(address: str) -> bool:
 
 
 def is_loopback(address: str) -> bool:
-    """Tell whether ``HOST:PORT`` is an address of this machine alone, by its text."""
+    """Return whether ``HOST:PORT`` is an address of this machine alone, by its text."""
     host = address.rpartition(":")[0].removeprefix("[").removesuffix("]")
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -32,7 +32,7 @@ def is_loopback(address: str) -> bool:
 
 
 def is_on_own_machine(url: str) -> bool:
-    """Tell whether a URL's host is, by its text alone, this machine, or one on the same link.
+    """Return whether a URL's host is, by its text alone, this machine, or one on the same link.
 
     A cloud's machines find their secrets at a link-local address. A name may still lead to such an
     address. Another text than a URL has no host.
@@ -51,7 +51,7 @@ def is_on_own_machine(url: str) -> bool:
 
 
 def has_private_host(url: str) -> bool:
-    """Tell whether a URL's host is, by its text alone, loopback, link-local or private.
+    """Return whether a URL's host is, by its text alone, loopback, link-local or private.
 
     A name may still lead to such an address.
     """

@@ -1,4 +1,4 @@
-"""Text from strangers, shown so that nothing in it can rewrite a screen."""
+"""Shows text from strangers so that nothing in it can rewrite a screen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def printable(text: str) -> str:
 def with_shown_blanks(text: str) -> str:
     r"""Return text whose blanks move nothing: those at an end, or behind another, as ``\x20``.
 
-    A run of them could place a stranger's words where they pass for a line of their own.
+    A run of blanks could move a stranger's words to where they look like a line of their own.
     """
     return _MOVING_BLANK.sub(r"\\x20", text)
 

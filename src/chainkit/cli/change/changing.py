@@ -1,4 +1,4 @@
-"""A change of our contracts from the command line: shown, then sent or proposed when told to."""
+"""A change of our contracts from the command line: shown, then sent or proposed if asked for."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from chainkit.text.json_values import reference_as_json
 from chainkit.types import Receipt
 
 MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
-"""Builds the calls, from what the chain says at the block that the plan is read at."""
+"""Builds the calls from the chain's state at the block of the plan."""
 
 Tell = Callable[[Receipt], dict[str, int]]
 
@@ -79,7 +79,7 @@ class ChangeOptions:
     def write_proposal(
         self, state: ContractState, record: DeploymentRecord, calls: Sequence[Call], path: Path
     ) -> None:
-        """Draft the change as ``write_proposal`` does, and show it to people only."""
+        """Draft the change as ``write_proposal`` does, and show the proposal to people only."""
         max_cost, is_quiet = self.sending.max_cost, self.as_json
         write_proposal(state, record, calls, path, self.terms, max_cost=max_cost, is_quiet=is_quiet)
 
@@ -113,10 +113,10 @@ def change(
 ) -> None:
     """Show what calls would change; send one with --broadcast, or draft a proposal of them.
 
-    The options are those of ``change_options(whose)``; ``tell`` says what only the receipt of a
-    call can tell, by name. Raises as ``plan_change``; UsageError for options that do not go
-    together; ConfigurationError where the key is not one of those that may make the calls, or
-    contracts alone may.
+    The options are those of ``change_options(whose)``; ``tell`` returns, by name, what only the
+    receipt of a call shows. Raises as ``plan_change``; UsageError for options that do not go
+    together; ConfigurationError where the account of the key may not make the calls, or only
+    contracts may.
     """
     _check_options(options)
 
@@ -127,7 +127,7 @@ def change(
     if broadcast:
         _check_sendable(plan, whose)
     if broadcast or not (as_json or propose_path):
-        # A proposal shows itself. A script is shown the same as people, once something is sent.
+        # A proposal prints itself. A script gets the same text as people, once something is sent.
         with shown_to_people(as_json):
             echo_plan(plan, record, whose)
     if propose_path is not None:
@@ -147,7 +147,7 @@ def change(
 
 
 def echo_plan(plan: Plan, record: DeploymentRecord, whose: str) -> None:
-    """Print the calls, who makes them, and what they change; above it what to stop at."""
+    """Print the calls, their sender, and their changes; warnings stand above."""
     echo_cautions(plan.cautions)
     for call, gas in zip(plan.calls, plan.gas, strict=True):
         _echo_call(call, gas)
@@ -192,7 +192,7 @@ def _check_sendable(plan: Plan, whose: str) -> None:
 
 
 def _has_safe(plan: Plan) -> bool:
-    """Tell whether a contract may make the calls: only a Safe's proposal holds several."""
+    """Return whether a contract may make the calls: only a Safe's proposal holds several."""
     return len(plan.accounts) < len(plan.senders)
 
 

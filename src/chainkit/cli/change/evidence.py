@@ -1,4 +1,4 @@
-"""``--evidence PATH``: what a proposal keeps of it, and whether it says what the calls do."""
+"""``--evidence PATH``: a proposal's record of evidence, and whether it fits the calls."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ class Exhibit:
 
     path: Path
     data: bytes
-    """A report, or a bundle's own page, which pins every other file of it."""
+    """A report, or a bundle's own page, which pins every other file of the bundle."""
     content: Bundle | SignedReport
 
     @property
     def evidence(self) -> Evidence:
-        """The name and the digest that a proposal keeps of it."""
+        """The name and the digest that a proposal keeps of the evidence."""
         return Evidence(_name(self.path), hashlib.sha256(self.data).hexdigest())
 
 
 def read_exhibit(path: Path) -> Exhibit:
     """Read a bundle's folder or a report's file.
 
-    Raises ConfigurationError where there is none, MalformedData where it is neither.
+    Raises ConfigurationError where there is nothing, MalformedData where it is neither of both.
     """
     # Each is read once: what is hashed must be what was parsed, whoever writes to the folder.
     if path.is_dir() and not path.is_symlink():
@@ -80,7 +80,7 @@ def evidence_cautions(
 
 
 def _doubt(exhibit: Exhibit, record: DeploymentRecord, state: ContractState) -> str:
-    """Say why evidence is not proved by the endpoint; nothing where it is."""
+    """Return why the endpoint does not prove the evidence; nothing where it does."""
     endpoint, block, content = state.endpoint, state.block, exhibit.content
     verdict: Verdict
     try:
@@ -102,6 +102,6 @@ def _doubt(exhibit: Exhibit, record: DeploymentRecord, state: ContractState) -> 
 
 
 def _name(path: Path) -> str:
-    """Return what a proposal calls evidence: a stranger chose the name, and how long it is."""
+    """Return the proposal's name for evidence: a stranger chose the file's name, and its length."""
     name = with_shown_blanks(ascii(path.absolute().name)[1:-1])
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."

@@ -33,7 +33,7 @@ owners_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class MemberFiles:
-    """A member's own files that a proposal is read by, and what he was told that it changes."""
+    """A member's own files for reading a proposal, and what the member was told that it changes."""
 
     deployment_path: Path
     council_path: Path
@@ -54,7 +54,7 @@ no_tracing_option = click.option(
 
 
 def is_proposal(path: Path) -> bool:
-    """Tell a proposal's file, or what passes for one, from a report's, which is no text."""
+    """Return whether bytes are a proposal's file, or pass for one; a report is no text."""
     try:
         with open_regular(path, f"evidence {path}") as file:
             return file.read(1) == b"{"
@@ -80,5 +80,5 @@ class Reading:
 
     @property
     def book(self) -> AddressBook:
-        """Names of the addresses in it."""
+        """Names of the addresses in the proposal."""
         return AddressBook(self.record, self.council)

@@ -44,7 +44,7 @@ def moment(seconds: int) -> str:
 
 
 def echo_cautions(cautions: Iterable[str]) -> None:
-    """Print what a reader should stop at; it stands above all else."""
+    """Print the warnings for a reader, above everything else."""
     for caution in cautions:
         echo_fact("caution", caution)
 
@@ -77,7 +77,7 @@ def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
 
 
 def echo_free_text(grounds: Grounds) -> None:
-    """Print the text that a drafter wrote, so that none of it passes for a line of ours."""
+    """Print the drafter's own text, so that no part of it passes for a line of ours."""
     echo_quoted("reason", grounds.reason)
     for evidence in grounds.evidence:
         echo_fact("evidence", f"sha256 {evidence.sha256}")
@@ -110,7 +110,7 @@ def echo_signed_hash(proposal: Proposal) -> None:
 
 
 def echo_signers(signers: Collection[str], book: AddressBook) -> None:
-    """Print who has signed, by what the signatures alone show; only the chain knows the owners."""
+    """Print the signers, by the signatures alone; only the chain knows the owners."""
     for signer in signers:
         echo_fact("signed by", book.described(signer))
     if not signers:
@@ -143,7 +143,7 @@ def proposal_json(proposal: Proposal) -> dict[str, Any]:
 
 
 def status_json(status: ProposalStatus) -> dict[str, Any]:
-    """Return what the chain says of a proposal as scripts read it."""
+    """Return a proposal's status on the chain as scripts read it."""
     return {
         "block": reference_as_json(status.block),
         "owners": list(status.account.owners),
@@ -182,7 +182,7 @@ def _echo_change(name: str, before: str, after: str, book: AddressBook) -> None:
         if before != NONE:
             echo_quoted("", before)
         return
-    # A fact that a call sets is shown though it stays: that it was so before is not known yet.
+    # A fact that a call sets is shown even if its value stays: the value before is not known yet.
     words = f"{before} -> {after}" if before != after else f"{after}, as before"
     words = _ADDRESS.sub(lambda found: book.described(found[0]), words)
     echo_fact("changes", f"{name}: {words}")

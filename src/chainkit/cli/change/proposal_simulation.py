@@ -15,7 +15,8 @@ NO_TRACING: Final = "not shown: the endpoint cannot tell what changes, and --no-
 def simulated(reading: Reading, account: AccountState, no_tracing: bool) -> tuple[str, ...]:
     """Simulate a proposal at the account's block and return every slot that changes, a line each.
 
-    Raises NoTracing, which names the option, where the endpoint cannot tell and it is not given.
+    Raises NoTracing, which names the option, where the endpoint cannot trace and the option is not
+    given.
     """
     arguments = (reading.proposal, account, reading.record)
     if no_tracing:

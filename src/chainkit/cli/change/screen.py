@@ -1,4 +1,4 @@
-"""A proposal on a screen: where it is longer than one, a summary of it stands last."""
+"""A proposal on a screen: if the proposal is longer than the screen, a summary follows it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LONGEST_VALUE: Final = 42
 
 
 class Screen:
-    """Counts the lines of a proposal that it prints: the first may be out of sight at the end."""
+    """Counts the printed lines of a proposal: the first may be out of sight at the end."""
 
     def __init__(self, reading: Reading, cautions: Sequence[str]) -> None:
         """Take what the summary is of; ``cautions`` are what a reader should stop at."""
@@ -45,7 +45,7 @@ class Screen:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        """Print what is printed within, and count its lines."""
+        """Count the lines that are printed within the block."""
         text = io.StringIO()
         try:
             with redirect_stdout(text):
@@ -74,7 +74,7 @@ class Screen:
 
 
 def echo_reading(reading: Reading, *, names_signers: bool) -> None:
-    """Print a proposal as its file and the member's own files have it; no chain is asked."""
+    """Print a proposal from its file and the member's own files; no chain is asked."""
     cautions = offline_cautions(reading.proposal, reading.council)
     screen = Screen(reading, cautions)
     with screen.counted():
@@ -92,7 +92,7 @@ def _echo_rest(count: int, name: str) -> None:
 
 
 def _short(call: Call) -> str:
-    """Write a call in short; a stranger's text is left out, and stands above."""
+    """Write a call in short; a stranger's text is left out here, and printed above."""
     arguments = ", ".join(f"{name}={_value(name, each)}" for name, each in call.arguments.items())
     return f"{call.contract}.{call.function}({arguments})"
 

@@ -54,13 +54,13 @@ max_cost_option = click.option(
 
 
 def signing_options(whose: str) -> Option:
-    """Return the options about who signs (``signer_options``), at which cost, and the wait."""
+    """Return the options for the signer (``signer_options``), the cost and the wait."""
     return several(signer_options(whose), max_cost_option, timeout_option)
 
 
 @dataclass(frozen=True, slots=True)
 class SendingOptions:
-    """Whether a transaction is sent, who signs it, and what is done to send it."""
+    """Whether a transaction is sent, its signer, and how it is sent."""
 
     broadcast: bool
     signing: SignerOptions
@@ -69,7 +69,7 @@ class SendingOptions:
     timeout_seconds: float
 
     def open(self, endpoint: Endpoint, as_json: bool) -> Sending:
-        """Return how transactions are sent; each is told to a person first."""
+        """Return how transactions are sent; each transaction is printed for a person first."""
         announce = partial(echo_sending, as_json=as_json)
         return Sending(endpoint, self.max_cost, self.timeout_seconds, announce)
 

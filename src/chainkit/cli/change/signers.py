@@ -1,4 +1,4 @@
-"""The options of every command that signs: which account it is, each spelled once."""
+"""The options of every command that signs: the choice of the account, each option spelled once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from chainkit.terminal.options import (
 
 _STANDARD_OUTPUTS: Final = (1, 2)
 _LONGEST_SIGNATURE_FILE: Final = 2**16
-"""Bytes: a contract's signature holds those of its own owners."""
+"""Most bytes of a signature: a contract's signature holds the signatures of its own owners."""
 _WARNING: Final = (
     "warning: signing with a raw key from CHAINKIT_PRIVATE_KEY; other programs may have read it"
 )
@@ -83,7 +83,7 @@ class SignerOptions:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """The signers that are named, by what names them."""
+        """The chosen signers, by the option that names each."""
         named = {
             "--keystore (or CHAINKIT_KEYSTORE)": self.keystore_path is not None,
             "--account": self.account_alias is not None,
@@ -107,10 +107,11 @@ class SignerOptions:
             raise click.UsageError(f"one password is enough, got {given}")
 
     def open(self, chain_id: int) -> Signer:
-        """Open the signer that is named, for one chain; asks for a password where it needs one.
+        """Open the chosen signer for one chain; asks for a password where the signer needs one.
 
-        Raises UsageError unless exactly one is named, and ConfigurationError where it cannot be
-        used. A key in the environment is warned of, and is not in the environment afterwards.
+        Raises UsageError unless exactly one signer is chosen, and ConfigurationError where the
+        signer cannot be used. A warning is printed for a key in the environment, and the key is
+        removed from the environment.
         """
         self.require("signing")
         if self.account_alias is not None:
@@ -139,7 +140,7 @@ signature_option = click.option(
 
 
 def read_signature(text: str) -> bytes:
-    """Return a signature made elsewhere: 65 bytes, with V 27 or 28 where it came with 0 or 1.
+    """Return a signature made elsewhere: 65 bytes, with V 27 or 28 also where the input has 0 or 1.
 
     ``text`` is 0x and 130 hex digits, or more of a contract's, or names a file that holds them.
     Raises ConfigurationError. Only the signed hash shows its signer.

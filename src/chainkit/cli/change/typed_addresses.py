@@ -15,7 +15,7 @@ _ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
 
 
 def typed_account(address: str, subject: str = "owner") -> str:
-    """Return an account's address with its checksum, and caution of one that was typed without.
+    """Return an account's address with its checksum, and warn if the address was typed without one.
 
     Raises as ``check_account``.
     """

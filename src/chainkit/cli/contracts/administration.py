@@ -17,7 +17,7 @@ from chainkit.council.calls.log_effects import LOG_EFFECTS
 from chainkit.terminal.command import CompleteCommand
 
 ADMINISTRATOR: Final = "an administrator"
-"""The account whose key signs, as the screens call it."""
+"""The account whose key signs, in the words of the screens."""
 
 _ALL: Final = "all"
 _CONTRACTS: Final = click.Choice((*SEQUENCED_LOGS, _ALL))

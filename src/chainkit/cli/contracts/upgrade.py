@@ -1,4 +1,4 @@
-"""``chainkit contracts upgrade``: shown, simulated, and sent only when told to."""
+"""``chainkit contracts upgrade``: shown, simulated, and sent only if asked for."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def _show(plan: UpgradePlan, record: DeploymentRecord, as_json: bool) -> None:
 
 
 def _refusal(plan: UpgradePlan, accept_unknown: bool) -> str:
-    """Say why a plan must not be sent, or nothing."""
+    """Return why a plan must not be sent, or nothing."""
     if not plan.keeps_storage:
         return "stored values would change their meaning"
     if plan.release is None and not accept_unknown:
@@ -157,7 +157,7 @@ def _refusal(plan: UpgradePlan, accept_unknown: bool) -> str:
 
 
 def _change(shown: UpgradePlan, plan: UpgradePlan) -> str:
-    """Say that something else is deployed than was shown, or nothing."""
+    """Return the change of the deployed code since it was shown, or nothing."""
     if (shown.current, shown.current_code) != (plan.current, plan.current_code):
         return f"what is deployed changed meanwhile: it was {code_words(shown.current_code)}"
     if shown.administrators != plan.administrators:
@@ -166,7 +166,7 @@ def _change(shown: UpgradePlan, plan: UpgradePlan) -> str:
 
 
 def _hint(endpoint: Endpoint, plan: UpgradePlan) -> str:
-    """Say how to go on from a dry run."""
+    """Return how to go on from a dry run."""
     state = ContractState(endpoint, plan.block)
     if not all(state.is_contract(bytes.fromhex(each[2:])) for each in plan.administrators):
         return NOT_SENT
@@ -197,7 +197,7 @@ def _echo_unsent(
 
 @dataclass(frozen=True, slots=True)
 class _Upgrading:
-    """Everything that is sent for one upgrade, with what is told of it."""
+    """The transactions of one upgrade, and the lines that are printed about them."""
 
     sending: Sending
     record: DeploymentRecord
@@ -209,7 +209,8 @@ class _Upgrading:
     def send(self, plan: UpgradePlan, implementation_only: bool) -> None:
         if not implementation_only:
             check_administrator(plan, self.signer)
-            # It is written once all is sent, too late to learn that it cannot be.
+            # The record is written after all transactions, too late to find that it cannot be
+            # written.
             check_replaceable(self.record_path, record_subject(self.record_path))
         deployed, receipt, refusal = None, None, ""
         if plan.implementation is None:
@@ -230,7 +231,7 @@ class _Upgrading:
 
     def _deploy(self, name: str) -> DeployedContract:
         deployed = deploy_implementation(self.sending, self.record, name, self.signer)
-        # On standard error: whatever fails from here on, its address must not be lost.
+        # Printed on standard error: the address must not be lost, whatever fails from here on.
         content = implementation_content(deployed)
         text = f"{content['address']}, block {content['block']}, {content['transaction']}"
         echo_notice(f"deployed the implementation of {name}: {text}")

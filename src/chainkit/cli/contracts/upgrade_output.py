@@ -17,7 +17,7 @@ _HEX_WIDTH = 80
 
 
 def echo_plan(plan: UpgradePlan, chain_id: int) -> None:
-    """Print what is deployed, what would be, how they differ, and what would be sent."""
+    """Print the deployed code, the new code, their differences, and the transactions to be sent."""
     echo_fact("contract", f"{plan.name} {to_checksum_address(plan.proxy)} (chain id {chain_id})")
     echo_fact("read at", f"block {plan.block}")
     echo_fact("deployed", f"{_release_words(plan)}, at {to_checksum_address(plan.current)}")

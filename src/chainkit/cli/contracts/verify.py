@@ -1,4 +1,4 @@
-"""``chainkit contracts verify``: is what stands on the chain ours."""
+"""``chainkit contracts verify``: are the contracts on the chain ours?"""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _of_council(council: Council) -> Parameters:
 def _echo_verdict(found: Sequence[Comparison], block: BlockReference) -> None:
     differences = [comparison for comparison in found if not comparison.holds]
     told = sum(not comparison.is_compared for comparison in found)
-    # Below all that is equal, where they are in sight.
+    # Printed below all equal comparisons, where the differences are in sight.
     for difference in differences:
         echo_fact(_result(difference), difference.subject)
         echo_fact("  expected", difference.expected)

@@ -16,8 +16,8 @@ from chainkit.errors import ConfigurationError
 CONFIRMED_DIGITS: Final = 16
 """Hex digits of the hash that a signer types, so that nobody signs by Enter.
 
-They show that he looked, not that the hash is right: a drafter can make two proposals whose hashes
-begin alike, and only all 64 digits tell them apart.
+The typed digits show that the signer looked, not that the hash is right: a drafter can make two
+proposals whose hashes begin alike, and only all 64 digits tell them apart.
 """
 
 
@@ -53,7 +53,7 @@ def confirm(proposal: Proposal, takes_pipe: bool, act: str = "sign") -> None:
         f"\nCompare all 64 digits of the {name} with another owner or your device."
         f"\nTo {act}, type the first {CONFIRMED_DIGITS} of them, or all: "
     )
-    # With the blank in the question: click itself writes it to standard output.
+    # The question ends with a blank: else click would write the blank to standard output.
     typed = click.prompt(question, default="", show_default=False, prompt_suffix="", err=True)
     digits = proposal.hash.hex()
     if typed.strip().lower().removeprefix("0x") not in (digits, digits[:CONFIRMED_DIGITS]):

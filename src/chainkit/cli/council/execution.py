@@ -146,7 +146,7 @@ def approve(
         raise ConfigurationError("proposal", "one whose nonce is unused", str(status.nonce_use))
     status, slots = _tried(reading, status, no_tracing)
     with shown_to_people(as_json):
-        # A person who is asked must see what for, a script's user too.
+        # A person who is asked must see the proposal, also where a script reads the output.
         _echo(reading, status, slots)
     call = approval_call(transaction)
     approval = {"to": to_checksum_address(call.target), "data": hex0x(call.calldata)}
@@ -268,8 +268,8 @@ def _tried(
 ) -> tuple[ProposalStatus, tuple[str, ...]]:
     """Try a proposal as ``execute`` would, and return how it stands then, and what it changes.
 
-    A failure is one more obstacle beside what was read: it may be another's doing, as a guard's.
-    Raises NoTracing as ``simulated``.
+    A failure is one more obstacle beside those that were read: another contract, such as a guard,
+    may cause it. Raises NoTracing as ``simulated``.
     """
     slots: tuple[str, ...] = ()
     if status.change is None or status.nonce_use is not None:
@@ -292,7 +292,7 @@ def _echo_past(use: NonceUse) -> None:
 
 
 def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...] | None) -> None:
-    """Print how a proposal stands, and what it changes; None where it was not simulated."""
+    """Print a proposal's status and its changes; None where it was not simulated."""
     screen = Screen(reading, status.cautions)
     with screen.counted():
         echo_cautions(status.cautions)

@@ -31,7 +31,7 @@ DEFAULT_SECONDS: Final = 120.0
 """Time for one node: some thousand reports over a slow line."""
 
 _INCOMPLETE, _NOTHING = 1, 2
-"""Exit codes where a node did not give all of its reports, and where none gave any answer."""
+"""Exit codes where a node did not give all of its reports, and where no node answered."""
 
 _HEADINGS: Final = ("node", "status", "reports", "new", "wrong key", "malformed", "left out")
 

@@ -1,4 +1,4 @@
-"""``chainkit council log``: what the council did and what was done without it, from the chain."""
+"""``chainkit council log``: the council's acts, and acts without the council, from the chain."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _KINDS: Final = {
     "others": "past the council's account",
 }
 _LARGEST_ARGUMENT: Final = 200
-"""Characters of an argument that a screen shows; `--json` shows all of it."""
+"""Characters of an argument that a screen shows; `--json` shows the whole argument."""
 
 
 def echo_trail(trail: Trail, book: AddressBook, council: Council, kept: KeptProposals) -> None:
@@ -81,7 +81,7 @@ def _echo_entry(entry: Entry, book: AddressBook, council: Council) -> None:
     echo_fact("sent by", book.described(entry.executor))
     for act in entry.acts:
         _echo_act(act, book, is_safe=council.safe is not None)
-    # The actor, where neither the head of the paragraph nor the sender tells.
+    # The actor, where neither the first line of the paragraph nor the sender names it.
     implied: tuple[str, ...] = (council.address, entry.executor)
     account = None
     for event in entry.events:
@@ -148,7 +148,7 @@ def _echo_call(found: TrailCall, book: AddressBook) -> None:
 
 
 def _is_text(value: Any) -> bool:
-    """Tell a text, which a stranger may have written, from an address."""
+    """Return whether an argument is a text, which a stranger may have written, and no address."""
     return isinstance(value, str) and value != render(value)
 
 

@@ -69,7 +69,7 @@ def init(
 
 
 def _doubts(found: AccountState, record: DeploymentRecord) -> Iterator[str]:
-    """Tell what speaks for a mistyped address, or one of another chain, and what one key risks."""
+    """Return signs of a mistyped or another chain's address, and the risks of a single key."""
     if found.safe is not None:
         yield from threshold_cautions(len(found.owners), found.threshold)
     again = "compare it with its source again"

@@ -145,7 +145,7 @@ def change_threshold(threshold: int, options: _DraftOptions) -> None:
 
 
 class _Safe:
-    """The council's Safe at a block, as the calls need it."""
+    """The council's Safe at a block, for the calls."""
 
     def __init__(self, state: ContractState, address: bytes) -> None:
         account = read_account(state, address)
@@ -157,7 +157,7 @@ class _Safe:
         return Call.make_of_safe(self._address, function, *arguments)
 
     def linked(self, text: str) -> tuple[str, str]:
-        """Return what stands before an owner in the Safe's list, and the owner."""
+        """Return the predecessor of an owner in the Safe's list, and the owner."""
         owner = typed_account(text, "owner")
         return preceding(self._owners, owner), owner
 

@@ -109,7 +109,8 @@ def sign(
     for signer in proposal.signatures:
         check_signer(signer, reading.council)
     with shown_to_people(as_json):
-        # A person who is asked for a password must see what for, a script's user too.
+        # A person who is asked for a password must see the proposal, also where a script reads the
+        # output.
         echo_reading(reading, names_signers=False)
     if export_path is not None:
         _write_new(export_path, json.dumps(typed_data(proposal), indent=2) + "\n")

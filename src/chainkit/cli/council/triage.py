@@ -1,4 +1,4 @@
-"""``chainkit council triage``: a folder of evidence, and which nodes it should disable."""
+"""``chainkit council triage``: checks a folder of evidence, and names nodes to disable."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ class _Result:
 
 
 def _chosen_endpoint(rpc_url: str | None, trusted: frozenset[bytes]) -> str | None:
-    """Return the endpoint to use: one of the environment does not stand against --trust."""
+    """Return the endpoint to use: an endpoint of the environment does not contradict --trust."""
     if not trusted:
         if rpc_url is None:
             raise click.UsageError("missing --trust, or --rpc (or CHAINKIT_RPC)")
@@ -194,7 +194,7 @@ def _propose(
     terms: TermsOptions,
     is_quiet: bool,
 ) -> bool:
-    """Draft the proposal to disable what should be; tell whether there was anything."""
+    """Draft the proposal to disable the recommended nodes; return whether there were any."""
     nodes, witness = result.ranking.to_disable, result.witness
     if not nodes or witness is None:
         if not is_quiet:
@@ -215,8 +215,8 @@ def _propose(
 
 
 def _grounds(directory: Path, nodes: Sequence[RankedNode], others: int) -> list[Path]:
-    """Return the pieces that a proposal has room for beside ``others``, some of each node first."""
-    # Absolute: a bundle is named after its folder, also where that is the current one.
+    """Return the evidence that fits into a proposal beside ``others``, some for each node first."""
+    # Absolute: a bundle is named after its folder, also where the folder is the current one.
     root = Path(os.path.abspath(directory))
     turns = zip_longest(*(node.grounds for node in nodes))
     sources = list(dict.fromkeys(source for turn in turns for source in turn if source is not None))

@@ -30,7 +30,7 @@ from chainkit.types import BlockReference
 
 _HEADINGS: Final = ("node", "status", "severity", "proved", "claimed", "reporters")
 _MOST_REPORTERS: Final = 4
-"""Reporters of a type that people are shown; --json tells all."""
+"""Reporters of a type that people are shown; --json has all reporters."""
 _MOST_DISMISSED: Final = 20
 """Pieces that were not counted, as many as people are shown; --json contains all."""
 
@@ -94,7 +94,7 @@ def _reason(node: RankedNode) -> str:
     types = ", ".join(each.misbehavior.name for each in told)
     how = "proved" if node.proved else "reported"
     count = independent(reporter for each in told for reporter in each.reporters)
-    # The key of a reporter who is no node establishes nobody.
+    # The key of a reporter who is no registered node establishes nobody.
     by = f" by {counted(count, 'reporter')}" if count else ""
     return f"node {node.node_id}: {types}, {how}{by}"
 

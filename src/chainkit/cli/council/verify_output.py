@@ -22,7 +22,7 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit.text.json_values import reference_as_json
 
 _MOST_FINDINGS: Final = 20
-"""Findings that are told one by one to people; --json tells all."""
+"""Findings that are printed one by one; --json has all findings."""
 
 
 def echo_report(result: ReportVerdict) -> None:
@@ -45,7 +45,7 @@ def echo_safety(result: SafetyVerdict) -> None:
 
 
 def echo_bundle(result: BundleVerdict) -> None:
-    """Print the steps, the findings that are proved before the others, and the verdict."""
+    """Print the steps, the findings, proved ones first, and the verdict."""
     _echo_steps(result.steps)
     order = list(Verdict)
     findings = sorted(result.findings, key=lambda finding: order.index(finding.verdict))
@@ -76,7 +76,7 @@ def _labels(finding: FindingVerdict) -> list[str]:
 
 
 def report_json(result: ReportVerdict) -> dict[str, Any]:
-    """Write what a report shows as scripts read it."""
+    """Return what a report proves, as scripts read it."""
     return {
         "verdict": result.verdict,
         "block": reference_as_json(result.block),
@@ -105,7 +105,7 @@ def safety_json(result: SafetyVerdict) -> dict[str, Any]:
 
 
 def bundle_json(result: BundleVerdict) -> dict[str, Any]:
-    """Write what a bundle shows as scripts read it."""
+    """Return what a bundle proves, as scripts read it."""
     bundle = result.bundle
     key = bundle.reporter_public_key
     return {

@@ -1,4 +1,4 @@
-"""Warns of URLs that do not answer, before they stand in the registry."""
+"""Warns of URLs that do not answer, before they are written into the registry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class UrlCheck:
     check_private_url: bool
 
     def warn_of_silence(self, http_addresses: Sequence[str]) -> None:
-        """Say on standard error which HTTP addresses do not answer, or are not asked, and why."""
+        """Warn on standard error of HTTP addresses without an answer, or not asked, and why."""
         if not self.check_url:
             return
         silent = find_silent(http_addresses, asks_private=self.check_private_url)

@@ -247,14 +247,14 @@ def _change(
 
 
 def _new_node(receipt: Receipt) -> dict[str, int]:
-    """Tell which id the registry gave to the node that was added."""
+    """Return the id that the registry gave to the new node, in words."""
     events = map(shipped_interface("NodeRegistry").decode_event, receipt.logs)
     found = [event[1]["nodeId"] for event in events if event and event[0] == "NodeAdded"]
     return {"node_id": found[0]} if found else {}
 
 
 def _check_unused(state: ContractState, record: DeploymentRecord, key: bytes) -> None:
-    """Raise ConfigurationError that names the node where one has the key, be it disabled."""
+    """Raise ConfigurationError, naming the node, where a node has the key, even a disabled node."""
     registry = Registry(state.endpoint, record.node_registry.address)
     found = registry.find_node_of_key(address_of(key), state.block)
     if found is not None:

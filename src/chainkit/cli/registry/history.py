@@ -1,4 +1,4 @@
-"""``chainkit registry history``: what ever happened to the nodes, and who did it."""
+"""``chainkit registry history``: all changes of the nodes, and the accounts that made them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _moment(seconds: int) -> str:
     try:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"
     except (OverflowError, ValueError, OSError):
-        # A private chain's clock may say anything.
+        # A private chain's clock may show any time.
         return f"{seconds} s after 1970"
 
 

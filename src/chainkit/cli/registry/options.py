@@ -46,7 +46,7 @@ def open_recorded_registry(
 ) -> tuple[Registry, DeploymentRecord | FollowedDeployment, BlockReference]:
     """Open the registry of a record that may list its ``payload_contracts``; see ``open_registry``.
 
-    Raises ConfigurationError also where that record names no registry on its chain.
+    Raises ConfigurationError also where the record names no registry on its chain.
     """
     return _registry_at(*open_recorded_chain(rpc_url, deployment_path), block_number)
 

@@ -64,7 +64,7 @@ def list_nodes(
 
 
 def _echo_node(start: str, node: Node) -> None:
-    """Print a node's line; a URL that is too long for it goes on below."""
+    """Print a node's line; a URL that is too long for the line is continued below."""
     first, *rest = textwrap.wrap(printable(node.http_address), LINE_WIDTH - len(start)) or [""]
     click.echo(f"{start}{first}".rstrip())
     for line in rest:

@@ -1,1 +1,1 @@
-"""ABIs that chainkit reads: of our contracts by tools/write_abis.py, of the Safe beside it."""
+"""ABIs that chainkit reads: of our contracts, written by tools/write_abis.py, and of the Safe."""

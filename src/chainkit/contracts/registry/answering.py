@@ -1,4 +1,4 @@
-"""Does a node's HTTP address answer? A question to a stranger, so it is kept short."""
+"""Checks whether a node's HTTP address answers. The request goes to a stranger, so it is short."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from chainkit.chain.session import EndpointSession, deadline, public_addresses_o
 from chainkit.text.hosts import has_private_host
 
 PATIENCE_SECONDS: Final = 5.0
-"""How long a node may take to begin its answer."""
+"""How long a node may take to begin its answer, in seconds."""
 
 NOT_ASKED: Final = "loopback, link-local or private"
 """Why an address was not asked."""
@@ -25,7 +25,7 @@ _AT_ONCE: Final = 32
 _SETTINGS: Final = re.compile(r"...\x04.\0{4}", re.DOTALL)
 """Header of the frame that begins HTTP/2 (RFC 9113 §3.4, §4.1)."""
 _LOWEST_FAULT: Final = 500
-"""From this HTTP status on the server itself says that it cannot answer."""
+"""From this HTTP status on, the server itself reports that it cannot answer."""
 
 
 def find_silent(
@@ -34,13 +34,13 @@ def find_silent(
     *,
     asks_private: bool = False,
 ) -> dict[str, str]:
-    """Return why some HTTP addresses do not answer; those that do are not among them.
+    """Return why some HTTP addresses do not answer; addresses that answer are left out.
 
     A stranger's URL may name a machine of the reader's own network: loopback, link-local and
     private addresses are asked only with ``asks_private``, and else found to be NOT_ASKED.
 
-    Any answer but a server's fault will do: nothing of it is read but its status, no redirect is
-    followed, and no password that this machine keeps for the host is sent.
+    Any answer but a server's fault suffices: only its status is read, no redirect is followed, and
+    no password that this machine keeps for the host is sent.
     """
     urls = list(dict.fromkeys(http_addresses))
     # A thread's late answer is still stored here, and harmless.
@@ -71,7 +71,7 @@ def _ask(
 
 
 def _reason(patience_seconds: float, asks_private: bool, url: str) -> str:
-    """Say why a URL does not answer; nothing where it does."""
+    """Return why a URL does not answer; nothing where it answers."""
     if asks_private:
         return _answer(url, patience_seconds)
     if has_private_host(url):
@@ -99,7 +99,7 @@ def _answer(url: str, patience_seconds: float) -> str:
 
 
 def _speaks_http2(error: BaseException | None) -> bool:
-    """Tell whether an answer was none of HTTP/1.1 because the server speaks gRPC alone."""
+    """Return whether an answer was no HTTP/1.1 because the server speaks gRPC alone."""
     while error is not None and not isinstance(error, BadStatusLine):
         error = error.__context__
     return error is not None and _SETTINGS.match(str(error.args[0])) is not None

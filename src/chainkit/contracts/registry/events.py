@@ -21,7 +21,7 @@ _ACTORS: Final = {
     "OwnershipTransferStarted": "previousOwner",
     "OwnershipTransferred": "newOwner",
 }
-"""Event to the argument that names the account that acted; the others come with such an event."""
+"""Event to the argument that names the acting account; other events come with such an event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RegistryEvent:
 
     @property
     def node_id(self) -> int | None:
-        """The node that it is about; None for what concerns the whole registry."""
+        """The node of the event; None for an event about the whole registry."""
         found = self.arguments.get("nodeId", self.arguments.get("tokenId"))
         return None if found is None else int(found)
 
@@ -78,7 +78,7 @@ def telling(events: Sequence[RegistryEvent]) -> list[RegistryEvent]:
 
 
 def node_words(node: Node) -> str:
-    """Return all that the registry says of a node but its id, in one line that is safe to print."""
+    """Return all fields of a node but its id, in one line that is safe to print."""
     is_valid = is_valid_public_key(node.signing_key)
     key = address_of(node.signing_key) if is_valid else "no valid key"
     return f"{status_word(node)}, key of {key}, at {printable(node.http_address)}"

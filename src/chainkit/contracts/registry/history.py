@@ -3,8 +3,8 @@
 Logs are asked for by range. The block of each is then asked for by height, and must have the hash
 that the log contains. Completeness depends on the registry itself: each change of a node comes with
 the event that names the account, and the events of the range must lead to the nodes, holders and
-owners that the registry returns at the range's end. An event that an endpoint hides shows there,
-unless it hides whole changes that undid each other.
+owners that the registry returns at the range's end. A hidden event shows there, unless the endpoint
+hides whole changes that undid each other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _CHANGES: Final = {
     "NodeUpdated": ("NodeAdded", "NodeHealthUpdated", "NodeHttpAddressUpdated"),
     "Transfer": ("NodeAdded", "NodeTransferred"),
 }
-"""Event about the new state of a node, to the events that name the account that changed it."""
+"""Event about the new state of a node, to the events that name the account that changed the
+node."""
 
 
 def read_history(
@@ -41,9 +42,9 @@ def read_history(
 ) -> tuple[RegistryEvent, ...]:
     """Return the registry's events from a height up to a block, in the order of the chain.
 
-    ``is_whole`` says that the registry did not exist before; ``advance`` is told how many blocks
-    were read. Raises InconsistentAnswer where logs are of another branch, or do not lead to the
-    registry's state at the block.
+    ``is_whole`` means that the registry did not exist before; ``advance`` gets the number of blocks
+    that were read. Raises InconsistentAnswer where logs are of another branch, or do not lead to
+    the registry's state at the block.
     """
     logs: list[Log] = []
     for blocks, found in logs_by_pieces(
@@ -102,7 +103,7 @@ def _check_actors(events: Sequence[RegistryEvent]) -> None:
 def _check_outcome(
     registry: Registry, events: Sequence[RegistryEvent], block: BlockReference, is_whole: bool
 ) -> None:
-    """Compare the result of the events with the registry: all of it if they are all."""
+    """Compare the events' result with the registry: the whole registry if the events are whole."""
     told = {_UPDATES: open_words(False)} if is_whole else {}
     for event in events:
         told |= _outcome(event)

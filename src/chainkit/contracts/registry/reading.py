@@ -1,4 +1,4 @@
-"""The registry as it is at a block: its owner, its nodes and who holds them."""
+"""The registry at a block: its owner, its nodes and their holders."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class Registry:
         return to_checksum_address(pending)
 
     def address_updates_open(self, block: BlockReference) -> bool:
-        """Tell whether holders may change their nodes' HTTP addresses."""
+        """Return whether holders may change their nodes' HTTP addresses."""
         (is_open,) = self._call(block, "httpAddressUpdatesOpen")
         return bool(is_open)
 
     def nodes(self, block: BlockReference) -> list[Node]:
         """Return all nodes, enabled or not, in the order of their ids.
 
-        Raises InconsistentAnswer where a page is shorter than the contract's own count says,
-        or the ids do not grow.
+        Raises InconsistentAnswer where a page is shorter than by the contract's own count, or the
+        ids do not grow.
         """
         (count,) = self._call(block, "nodeCount")
         nodes: list[Node] = []
@@ -102,7 +102,7 @@ class Registry:
         return None if found is None else self._with_holder(Node(found[0], *found[1]), block)
 
     def _find(self, block: BlockReference, unknown: str, function: str, argument: Any) -> Any:
-        """Return a function's answer, None where it reverts with the error named ``unknown``."""
+        """Return a function's answer, None where the call reverts with the error ``unknown``."""
         try:
             (found,) = self._call(block, function, argument)
         except RefusedRequest as error:
@@ -129,7 +129,7 @@ def status_word(node: Node) -> str:
 
 
 def node_facts(registered: RegisteredNode) -> dict[str, str]:
-    """Return what the registry says of a node, by name, safe to print."""
+    """Return the registry's fields of a node, by name, safe to print."""
     return {
         "status": status_word(registered.node),
         "holder": registered.holder,

@@ -42,7 +42,7 @@ FUNCTIONS: Final[Mapping[str, tuple[str, ...]]] = {
 
 SAFE: Final = "Safe"
 OWNER_FUNCTIONS: Final = ("addOwnerWithThreshold", "removeOwner", "swapOwner", "changeThreshold")
-"""A council's functions of its own Safe: apart from FUNCTIONS, and only when asked for."""
+"""A Safe's functions about its own owners: apart from FUNCTIONS, and only when asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Call:
     """A call that a council may make; equal where target and calldata are."""
 
     contract: str
-    """Its name in the deployment record, one of FUNCTIONS; or SAFE."""
+    """The contract's name in the deployment record, one of FUNCTIONS; or SAFE."""
     target: bytes
     """20 bytes."""
     function: str
@@ -83,7 +83,7 @@ class Call:
 
     @classmethod
     def read_of_safe(cls, safe: bytes, calldata: bytes) -> Self:
-        """Return the call that calldata of a Safe to itself is.
+        """Return the call of a Safe to itself that calldata encodes.
 
         Raises MalformedData where the calldata calls none of OWNER_FUNCTIONS: a module, a guard or
         a fallback handler would let others act for the council.

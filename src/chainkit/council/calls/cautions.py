@@ -1,6 +1,7 @@
 """Warnings for the owners about a proposal's calls: lines for the top of a screen.
 
-The calls are not refused: each can be meant. The chain would do all of it without a word.
+The calls are not refused: each may be intended. The chain itself would execute them without a
+warning.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ are for the transaction and 40 for each byte that is not zero (EIP-7623); the re
 """
 
 _LAST_PRECOMPILE: Final = 0x1FF
-"""Up to here an address is the chain's own, or kept for it."""
+"""Addresses up to this one are the chain's own, or reserved for it."""
 _DEAD_ENDS: Final = frozenset(
     to_checksum_address(bytes.fromhex(digits))
     for digits in (
@@ -48,7 +49,7 @@ _DEAD_ENDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """The surroundings of a call: who makes it, and what stands when all calls are made."""
+    """The surroundings of a call: its sender, and the state after all calls."""
 
     account: str
     """Checksummed: the account that acts."""
@@ -110,7 +111,7 @@ def disabled_nodes(calls: Sequence[Call]) -> set[int]:
 
 
 def is_dead_end(address: str) -> bool:
-    """Tell whether nobody has a key of a checksummed address, as far as anybody knows."""
+    """Return whether nobody has a key of a checksummed address, as far as anybody knows."""
     return address in _DEAD_ENDS or int(address, 16) <= _LAST_PRECOMPILE
 
 
@@ -192,7 +193,7 @@ def _new_owners(call: Call) -> Iterator[str]:
 
 
 def threshold_cautions(owners: int, threshold: int) -> Iterator[str]:
-    """Yield what a Safe's number of owners and its threshold put at risk."""
+    """Yield the risks of a Safe's number of owners and its threshold."""
     if threshold == owners:
         yield f"all {owners} owners must sign: one lost key, and nobody can act any more"
     if threshold == 1:

@@ -23,20 +23,20 @@ Facts = Mapping[str, str]
 """Statements of the chain, by a name that no other call's fact has; both are safe to print."""
 
 NONE: Final = "(none)"
-"""The value of a fact where there is no such thing yet."""
+"""The value of a fact for a thing that does not exist yet."""
 
 
 class Effect(Protocol):
     """How one function changes its contract; without state of its own."""
 
     def role(self, call: Call) -> str:
-        """Return who may make the call, in words: ``the owner of NodeRegistry``."""
+        """Return, in words, the role that may make the call: ``the owner of NodeRegistry``."""
 
     def senders(self, state: ContractState, call: Call) -> tuple[str, ...]:
         """Return the checksummed addresses that may make the call at the block."""
 
     def facts(self, state: ContractState, call: Call) -> Facts:
-        """Read what the call concerns.
+        """Read the facts that the call concerns.
 
         Raises ConfigurationError where the call makes no sense at this block, such as for a node
         that does not exist.
@@ -46,7 +46,7 @@ class Effect(Protocol):
         """Return the required values of the same facts after the call.
 
         ``before`` may hold other calls' facts too. Raises ConfigurationError for arguments that
-        must never be sent, MalformedData for facts that no chain could have told.
+        must never be sent, MalformedData for facts that no chain can have.
         """
 
 
@@ -66,7 +66,7 @@ class Change:
 
 
 class _Given(dict[str, str]):
-    """Facts that somebody wrote down, who may have left one out."""
+    """Facts from a file, whose author may have left one out."""
 
     def __missing__(self, name: str) -> str:
         raise MalformedData("facts before", name, short(", ".join(self) or "none"))

@@ -1,7 +1,7 @@
-"""Facts that somebody wrote down, read in the one form in which a chain would have told them.
+"""Facts from a file, read in the one form in which a chain would return them.
 
 Without a network a fact before a call is its drafter's word, and the fact after may repeat it: so
-nothing is taken from it but addresses, numbers, and a choice of words.
+only addresses, numbers, and words from a fixed list are taken from a fact.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def address(facts: Facts, name: str) -> str:
 
 
 def address_or_none(facts: Facts, name: str) -> str:
-    """Return a fact that is an address, or says that there is none."""
+    """Return a fact that is an address, or None where the fact is that there is none."""
     return NONE if facts[name] == NONE else address(facts, name)
 
 

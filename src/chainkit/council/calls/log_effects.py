@@ -1,7 +1,8 @@
 """Effects of a council's calls in GroupMessages and IdentityUpdates.
 
-The contracts refuse the same and more; here it is refused before anybody signs, in words. They
-cannot know the code of a new implementation: only this package's is ever proposed.
+The contracts refuse the same calls and more; here a call is refused before anybody signs, with the
+reason. The contracts cannot know the code of a new implementation: only this package's code is ever
+proposed.
 """
 
 from __future__ import annotations
@@ -107,15 +108,15 @@ class _SetBounds(_ByAdministrator):
 
 
 class _Upgrade(_ByAdministrator):
-    """The log runs this package's code, from an address that holds exactly it.
+    """The log runs this package's code, from an address that holds exactly this code.
 
-    The fact names the code that runs now, because it was read. For the new one it has only the
-    address: code that was not read is not called this package's. A proposal whose log was upgraded
-    since says no more what happens.
+    The fact names the code that runs now, because that code was read. For the new code it has only
+    the address: code that was not read is not called this package's. The facts of a proposal whose
+    log was upgraded since do not match any more.
     """
 
     def facts(self, state: ContractState, call: Call) -> Facts:
-        # An HTTP client comes with it, and whoever reads files opens no chain.
+        # Imported here: the module brings an HTTP client, and a reader of files opens no chain.
         from chainkit.contracts.implementation import check_implementation
 
         name, sequence = call.contract, state.ask(call.contract, call.target, "originatorSequence")

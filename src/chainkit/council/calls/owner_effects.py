@@ -24,9 +24,10 @@ LIST_END: Final = "0x0000000000000000000000000000000000000001"
 
 
 def preceding(owners: tuple[str, ...], owner: str) -> str:
-    """Return whom the Safe's list has before an owner, which its functions ask for.
+    """Return the predecessor of an owner in the Safe's list, which the Safe's functions ask for.
 
-    ``owners`` are as the Safe lists them. Raises ConfigurationError for one who is no owner.
+    ``owners`` are as the Safe lists them. Raises ConfigurationError for an address that is no
+    owner.
     """
     if owner not in owners:
         raise ConfigurationError("owner", f"one of {forms.SEPARATOR.join(owners)}", owner)
@@ -45,7 +46,7 @@ class _Owners:
     def facts(self, state: ContractState, call: Call) -> Facts:
         owners = map(to_checksum_address, state.ask(SAFE, call.target, "getOwners"))
         threshold = state.ask(SAFE, call.target, "getThreshold")
-        # The Safe's own order is how it was built; people look for who is there.
+        # Sorted: the Safe's own order shows only how the list was built; people look for names.
         return {OWNERS: forms.SEPARATOR.join(sorted(owners)), THRESHOLD: str(threshold)}
 
     def expected(self, record: DeploymentRecord, call: Call, before: Facts) -> Facts:
@@ -64,9 +65,9 @@ class _Owners:
         return {OWNERS: forms.SEPARATOR.join(sorted(owners)), THRESHOLD: str(threshold)}
 
     removed: tuple[str, ...] = ()
-    """Arguments that name an owner who goes."""
+    """Arguments that name an owner who leaves."""
     added: tuple[str, ...] = ()
-    """Arguments that name an owner who comes."""
+    """Arguments that name a new owner."""
 
 
 class _Add(_Owners):

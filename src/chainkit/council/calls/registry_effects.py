@@ -60,7 +60,7 @@ class _ByOwner:
 
 
 class _AddNode(_ByOwner):
-    """A new node, known by its key: which id it gets is not known before it is added."""
+    """A new node, known by its key: its id is not known before the registry adds the node."""
 
     def facts(self, state: ContractState, call: Call) -> Facts:
         key = call.arguments["signingKeyPub"]
@@ -105,7 +105,7 @@ class _SetStatus(_ByOwner):
 
 
 class _Transfer(_ByOwner):
-    """A node goes to another holder; the owner moves it, whoever holds it."""
+    """A node gets another holder; the registry's owner makes the call, whoever holds the node."""
 
     def facts(self, state: ContractState, call: Call) -> Facts:
         node_id = call.arguments["tokenId"]
@@ -124,7 +124,7 @@ class _Transfer(_ByOwner):
 
 
 class _SetUrl:
-    """A node gets another HTTP address: by its holder alone, and while the owner lets holders."""
+    """A node gets another HTTP address: by its holder alone, and while the owner allows changes."""
 
     def role(self, call: Call) -> str:
         return f"the holder of node {call.arguments['tokenId']}"
@@ -178,7 +178,7 @@ class _OfferOwnership(_ByOwner):
 
 
 class _AcceptOwnership:
-    """The account that ownership was offered to takes it."""
+    """The account to which ownership was offered accepts it."""
 
     def role(self, call: Call) -> str:
         return f"the account that {call.contract} is offered to"
@@ -246,7 +246,7 @@ def _node(state: ContractState, call: Call, function: str, node_id: int) -> Any:
 
 
 def _asked(state: ContractState, call: Call, unknown: str, function: str, argument: Any) -> Any:
-    """Ask the registry; None where it reverts with the error named ``unknown``."""
+    """Ask the registry; None where the call reverts with the error named ``unknown``."""
     try:
         return _ask(state, call, function, argument)
     except RefusedRequest as error:

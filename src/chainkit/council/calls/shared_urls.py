@@ -1,4 +1,4 @@
-"""Warns of two enabled nodes at one URL: their keys sign apart, and readers reach one of the two.
+"""Warns of two enabled nodes at one URL: each has a key, and readers reach only one of the nodes.
 
 A key at the URL of another node is a typing error, or a second process in the place of the first.
 """

@@ -55,10 +55,10 @@ class FindingVerdict:
     codes: tuple[str, ...]
     """The codes that follow from what was served and the chain's log; see evidence.labels."""
     claimed_code: str
-    """The auditor's word for it: it need not be one of ``codes``."""
+    """The auditor's code for the finding; ``codes`` need not contain it."""
     originator_id: int | None
     sequence_id: int | None
-    """Both as the envelope, or else the proved log, has them; None where neither is there."""
+    """Both as in the envelope, or else as in the proved log; None where there is neither."""
     transaction_hash: bytes | None
     """The transaction that the served envelope names; None where no envelope can be read."""
     verdict: Verdict
@@ -96,12 +96,13 @@ def verify_bundle(
     """Check a bundle from the hash (32 bytes) of its last block alone; no socket is opened.
 
     Raises ConfigurationError where the hash is another block's, or the bundle is about other
-    contracts than the record's; MalformedData where the bundle is damaged, or anything in it does
-    not follow from the trusted block.
+    contracts than the record's; MalformedData where the bundle is damaged, or any part of the
+    bundle does not follow from the trusted block.
     """
     last = bundle.trusted_block
     if last.hash != trusted_hash:
-        # The bundle's own hash must not be here: somebody would paste it, and trust the bundle.
+        # The error must not show the bundle's own hash: somebody would paste it, and trust the
+        # bundle.
         expected = f"the hash of block {last.number}, in which the bundle says that it ends"
         hint = f"take the hash of block {last.number} from a node or explorers of your choice"
         raise ConfigurationError("--trust", expected, hex0x(trusted_hash), hint)
@@ -119,9 +120,9 @@ def verify_bundle_with_endpoint(
 ) -> BundleVerdict:
     """Check a bundle from the hash that an endpoint gives for its last block.
 
-    Everything else is proved as without one. Besides, the registry's entry at ``head`` must have
-    the same key, and transactions that the bundle lacks are looked for at the endpoint. Raises as
-    verify_bundle does, ChainError where the endpoint gives no clear answer, and
+    Everything else is proved as without an endpoint. Besides, the registry's entry at ``head`` must
+    have the same key, and transactions that the bundle lacks are looked for at the endpoint. Raises
+    as verify_bundle does, ChainError where the endpoint gives no clear answer, and
     InconsistentAnswer where its registry contradicts the proof.
     """
     last = bundle.trusted_block
@@ -149,7 +150,7 @@ def verify_bundle_with_endpoint(
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """The sources beside the bundle itself."""
+    """The sources besides the bundle itself."""
 
     absence: str
     """As in EnvelopeJudge."""
@@ -243,7 +244,7 @@ def _judge(opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding) ->
 def _chain_log(
     opened: OpenBundle, judge: EnvelopeJudge, finding: BundledFinding
 ) -> tuple[PayloadEvent | None, Step]:
-    """Return the log that a finding names as the chain's, if it is proved, and say so."""
+    """Return the proved log of the chain that a finding names, and add a step about it."""
     name = "chain's log"
     if finding.transaction_hash is None:
         return None, Step(name, "none is named")

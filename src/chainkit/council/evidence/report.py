@@ -26,7 +26,7 @@ class ReportVerdict:
     block: BlockReference
     report: BlockchainInconsistencyReport
     accused: Node | None
-    """None if no such node is registered at the block."""
+    """None if the accused node is not registered at the block."""
     steps: tuple[Step, ...]
     envelopes: tuple[EnvelopeVerdict, ...]
 

@@ -1,4 +1,4 @@
-"""The verdict on a report of types 4 to 7: its envelopes, and the registry's keys at a block."""
+"""The verdict on a report of types 4 to 7: by its envelopes, and the registry's keys at a block."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class SafetyVerdict:
     block: BlockReference
     signed: SignedReport
     accused: Node | None
-    """None if no such node is registered at the block."""
+    """None if the accused node is not registered at the block."""
     steps: tuple[Step, ...]
     judgement: Judgement
 
     @property
     def verdict(self) -> Verdict:
-        """A claim is not proved: it rests on its reporter."""
+        """A claim is not proved: it depends on its reporter's word."""
         return _VERDICTS[self.judgement.weight]
 
 
@@ -50,8 +50,9 @@ def verify_safety(
 ) -> SafetyVerdict:
     """Judge a report by its own envelopes and the keys that the registry has at a block.
 
-    ``now_ns`` is the own clock in nanoseconds since 1970; where the block is later, its time
-    counts. Raises ChainError where the endpoint gives no clear answer, also if the chain forked.
+    ``now_ns`` is this machine's clock in nanoseconds since 1970; where the block's time is later,
+    that time counts. Raises ChainError where the endpoint gives no clear answer, also if the chain
+    forked.
     """
     registry = Registry(endpoint, node_registry_of(record).address)
     nodes = {each.node_id: each for each in registry.nodes(block)}

@@ -1,8 +1,8 @@
 """The misbehavior reports of all nodes, gathered into one folder (XIP-49 §3.2.8).
 
-Reports are not replicated: each node answers its own, and those that clients sent it. A node may
-hide those about itself, so every registered node is asked, the disabled ones too, and the page of
-the gathering tells which node has which report.
+Reports are not replicated: each node returns its own, and those that clients sent to the node. A
+node may hide reports about itself, so every registered node is asked, the disabled ones too, and
+the page of the gathering lists which node has which report.
 
 No node is trusted, and none can keep the others' reports out:
 

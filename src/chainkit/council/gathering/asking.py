@@ -1,4 +1,4 @@
-"""All nodes asked at once, each for as long as it may, and a result for each."""
+"""Asks all nodes at once, each for its share of the time, and keeps a result for each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit.types import Node
 
 ATTEMPTS: Final = 4
-"""Times that one page is asked for before the node counts as away."""
+"""Attempts for one page before the node counts as away."""
 
 _PAUSES: Final = Backoff(first_seconds=0.5, longest_seconds=8.0, jitter=0.5)
 
@@ -37,7 +37,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A registered node, and where it is asked."""
+    """A registered node, and the URL at which it is asked."""
 
     node: Node
     url: str
@@ -50,7 +50,8 @@ class Listed:
     accused_id: int
     misbehavior: Misbehavior
     is_from_node: bool
-    """Whether its host says that it saw this itself, and did not only store it for a client."""
+    """Whether the host states that it saw this failure itself, and did not only store a client's
+    report."""
 
 
 @dataclass(slots=True)
@@ -62,9 +63,9 @@ class Gathered:
     new: int = 0
     """Reports that were not in the folder yet."""
     fault: str | None = None
-    """Why its reports are not all here; None where it said that it has no more."""
+    """Why the node's reports are not all here; None where the node answered that it has no more."""
     listed: dict[bytes, Listed] = field(default_factory=dict)
-    """Its reports by the digest that it signed."""
+    """The node's reports, by the digest that the node signed."""
 
     @property
     def is_complete(self) -> bool:
@@ -74,22 +75,24 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class Gatherer:
-    """Asks nodes, and keeps what they signed."""
+    """Asks nodes, and keeps the reports that they signed."""
 
     folder: ReportFolder
     connect: Connect
     share: Share
     """The most that each node may answer."""
     after_ns: int = 0
-    """Only what nodes stored after this time, by their own clocks, in nanoseconds since 1970."""
+    """Only reports that nodes stored after this time, by their own clocks, in nanoseconds since
+    1970."""
     sleep: Sleep = asyncio.sleep
 
     async def gather(
         self, hosts: Sequence[Host], told: Callable[[Gathered], None] = lambda result: None
     ) -> list[Gathered]:
-        """Ask all nodes at once; ``told`` gets each result when the node is done with.
+        """Ask all nodes at once; ``told`` is called with each result when the node is done.
 
-        A node's fault is its own. Raises ConfigurationError where the folder takes no more.
+        A node's fault affects only its own result. Raises ConfigurationError where the folder takes
+        no more.
         """
 
         async def one(host: Host) -> Gathered:

@@ -28,9 +28,9 @@ class ReportFolder:
     """A folder, new or with what was gathered before."""
 
     def __init__(self, path: Path) -> None:
-        """Make the folder where there is none, beside others.
+        """Make the folder where there is none.
 
-        Raises ConfigurationError where there is something else, or no folder to make it in.
+        Raises ConfigurationError where there is something else, or its parent folder is missing.
         """
         self.path = path
         self._subject = f"folder {path}"
@@ -57,9 +57,9 @@ class ReportFolder:
         )
 
     def keep(self, report: HostedReport) -> bool:
-        """Write a report, and tell whether it was not there yet.
+        """Write a report, and return whether it is new.
 
-        Raises ConfigurationError where its name belongs to something else, or the disk is full.
+        Raises ConfigurationError where something else has the report's name, or the disk is full.
         """
         path = self.path / report.name
         if os.path.lexists(path):
@@ -82,7 +82,7 @@ class ReportFolder:
             partial.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
 
     def _check_same(self, path: Path, report: HostedReport) -> None:
-        """Check that a file holds what the node signed, whichever signature it has."""
+        """Check that a file holds the report that the node signed, under any valid signature."""
         subject = f"report {path}"
         try:
             found = parse_signed(read_small(path, LARGEST_REPORT))

@@ -39,10 +39,10 @@ def gather_page(
 
 
 def left_out(result: Gathered, results: Sequence[Gathered]) -> list[bytes]:
-    """Return the digests of clients' reports that another node has, and this one has not.
+    """Return the digests of clients' reports that another node has, and this node has not.
 
-    Clients submit to several nodes (XIP-49 §3.2.8), and may have chosen others than this one: many
-    of them are a reason to ask.
+    Clients submit to several nodes (XIP-49 §3.2.8), and may have chosen others than this node: many
+    left-out reports are a reason to ask the node.
     """
     others = {
         digest

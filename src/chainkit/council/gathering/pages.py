@@ -1,4 +1,4 @@
-"""One node's answers, page after page, as far as it may go on; no I/O and no clock."""
+"""Checks one node's answers, page after page, within the node's share; no I/O and no clock."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Share:
     """The most that one node may answer."""
 
     reports: int
-    """Reports, whatever they are worth."""
+    """Reports, valid or not."""
     bytes: int
-    """Bytes of its answers, after which no other one is asked for."""
+    """Bytes of the node's answers; after them no other page is asked for."""
     seconds: float
 
 
@@ -41,7 +41,7 @@ class HostedReport:
 
     @property
     def name(self) -> str:
-        """The name of its file: one for each host and each digest that it signed."""
+        """The name of the report's file: one for each host and each digest that the host signed."""
         return f"node-{self.host_id}-{self.signed.digest.hex()}.pb"
 
 
@@ -56,7 +56,7 @@ class NodePages:
         self.wrong_key = 0
         """Reports that another key signed."""
         self.malformed = 0
-        """Reports that nobody signed, or that do not hold what their type asks for."""
+        """Reports that nobody signed, or that lack what their type requires."""
         self.repeated = 0
         self.cut: str | None = None
         """Why the node is asked no more, though it may have more reports."""

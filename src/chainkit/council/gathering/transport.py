@@ -1,4 +1,4 @@
-"""MisbehaviorApi over gRPC (XIP-49 §3.2.8). It needs grpcio, which is an extra."""
+"""MisbehaviorApi over gRPC (XIP-49 §3.2.8). This module needs grpcio, which is an extra."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The audit trail: what the council did, and what was done without it."""
+"""The audit trail: the council's acts, and acts without the council."""

@@ -1,6 +1,6 @@
 """The calls of the council's account: by name where a council makes such calls, else raw.
 
-Owners may have signed with other tools, and anything: it is shown as it is, and marked.
+Owners may have signed any call with other tools: it is shown as it is, and marked.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TrailCall:
     call: Call | None
     """The call by the package's own ABI; None if a council makes no such call."""
     remark: str
-    """Why it is none; empty if it is one."""
+    """Why a council makes no such call; empty if it does."""
 
     @property
     def selector(self) -> bytes:
@@ -50,7 +50,7 @@ class Calls:
     trailer: Trailer | None
     """The trailer behind the last call's arguments; None where there is none of ours."""
     alarm: str = ""
-    """A sentence where the account let code act in its place; else empty."""
+    """A sentence where the account let other code act in its place; else empty."""
 
 
 def calls_of(record: DeploymentRecord, council: Council, transaction: SafeTransaction) -> Calls:

@@ -28,7 +28,7 @@ SAFE: Final = "Safe"
 """The name of the council's Safe among the contracts."""
 
 UNREADABLE: Final = "(unreadable)"
-"""Stands for the name of an event whose log does not decode."""
+"""The name of an event whose log does not decode."""
 
 EXECUTIONS: Final = ("ExecutionSuccess", "ExecutionFailure")
 MODULE_EXECUTIONS: Final = ("ExecutionFromModuleSuccess", "ExecutionFromModuleFailure")
@@ -102,21 +102,21 @@ class TrailEvent:
     log_index: int
     """Position within the block."""
     is_repetition: bool = False
-    """Whether another event of the transaction says the same and more."""
+    """Whether another event of the transaction has the same content and more."""
 
     @property
     def is_safe_change(self) -> bool:
-        """Whether the Safe itself is another since: its owners, modules, guards, handler."""
+        """Whether the event changes the Safe itself: its owners, modules, guards, handler."""
         return self.contract == SAFE and self.name not in _NO_CHANGE
 
     @property
     def is_holders_own(self) -> bool:
-        """Whether the contract allows it only to the holder of a node."""
+        """Whether the contract lets only the holder of a node do this."""
         return self.name == "NodeHttpAddressUpdated"
 
 
 def of_registry(event: RegistryEvent, address: bytes, is_repetition: bool) -> TrailEvent:
-    """Return an event of the registry as the trail has it."""
+    """Return an event of the registry as an event of the trail."""
     subject = "" if event.node_id is None else f"node {event.node_id} "
     return TrailEvent(
         "NodeRegistry",
@@ -133,7 +133,7 @@ def of_registry(event: RegistryEvent, address: bytes, is_repetition: bool) -> Tr
 
 
 def of_log(contract: str, log: Log) -> TrailEvent:
-    """Return what a log of a proxy or of the Safe says, in words also where it does not decode."""
+    """Return a log of a proxy or of the Safe in words, also where the log does not decode."""
     interface = shipped_interface(contract)
     try:
         decoded = interface.decode_event(log)

@@ -1,8 +1,8 @@
-"""Executions of the council's Safe: the calls behind each hash that it says it executed.
+"""Executions of the council's Safe: the calls behind each hash that the Safe reports as executed.
 
 The Safe's event has a hash and nothing else. The executed calls are searched in the transaction's
 calldata, in the events of a SafeL2, and in kept proposals. If calls have this hash, with a nonce of
-the Safe, the owners signed them. So it does not matter who told it.
+the Safe, the owners signed them. So the source of the calls does not matter.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Act:
     """The account's nonce; None where it is not known."""
     succeeded: bool
     source: Source | None
-    """Where the calls were found; None where they were not."""
+    """The source of the calls; None where they were not found."""
     calls: tuple[TrailCall, ...]
     signers: tuple[Signer, ...]
     trailer: Trailer | None
@@ -57,7 +57,7 @@ class Sent:
     sender: bytes
     """20 bytes."""
     to: bytes | None
-    """20 bytes; None if it created a contract."""
+    """20 bytes; None if the transaction created a contract."""
     value: int
     """Wei."""
     nonce: int
@@ -70,11 +70,11 @@ class SafeHistory:
     """All events of the Safe in the range, for the reading of each transaction."""
 
     owners: Mapping[bytes, frozenset[str]]
-    """By transaction: checksummed owners when it began."""
+    """By transaction: the checksummed owners before it."""
     nonces: Mapping[bytes, range]
     """By transaction: the nonces that its executions used, by the Safe's nonce at the end."""
     approvals: Collection[tuple[bytes, str]]
-    """Hashes with the owners who approved them by a transaction of their own."""
+    """Hashes with the owners who approved each by a transaction of their own."""
     nonce: int
     """The nonce of the Safe's next transaction, at the end."""
 
@@ -88,7 +88,7 @@ class _Candidate:
 
 
 MOST_NONCES: Final = 10_000
-"""Executions of a council's Safe: a nonce beyond is none that its owners counted up to."""
+"""Most executions of a council's Safe: its owners never reach a nonce beyond."""
 
 _NO_DATA: Final = "the transaction does not tell its calls; a proposal's file would (--proposals)"
 
@@ -148,7 +148,7 @@ def read_executions(
 def _candidates(
     council: Council, sent: Sent, events: Sequence[TrailEvent]
 ) -> tuple[list[_Candidate], list[str]]:
-    """Return what may have been executed, and what is to be said of how it came to the Safe."""
+    """Return calls that may have been executed, and remarks on how they reached the Safe."""
     found: list[_Candidate] = []
     remarks: list[str] = []
     if sent.to == council.account:
@@ -231,11 +231,12 @@ def _found(
     kept: KeptProposals,
     candidates: Sequence[_Candidate],
 ) -> tuple[SafeTransaction, bytes, Source, str | None] | None:
-    """Return what hashes to it, with its signatures, where it was found, and who called the Safe.
+    """Return the calls with the hash, their signatures and source, and the caller of the Safe.
 
-    The counted nonces first, then those that the Safe ever had, of the first MOST_NONCES.
+    The counted nonces are tried first, then the nonces that the Safe ever had, of the first
+    MOST_NONCES.
     """
-    # A Safe in whose place other code acted may report more executions than its nonce counts.
+    # A Safe that let other code act in its place may report more executions than its nonce counts.
     possible = (each for each in counted if each >= 0)
     for nonce in chain(possible, range(min(history.nonce, MOST_NONCES))):
         for each in candidates:

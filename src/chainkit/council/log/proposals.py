@@ -1,7 +1,7 @@
 """Proposal files: the reasons and the evidence, of which the chain has only the digest.
 
 A file proves itself: its grounds hash to the digest that was signed, or its transaction to the hash
-that the Safe executed. So it does not matter who kept the files.
+that the Safe executed. So the keeper of the files does not matter.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from chainkit.text.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class KeptProposals:
-    """Proposals whose files were read, by what names them on the chain."""
+    """Proposals from their files, by what names each on the chain."""
 
     by_hash: Mapping[bytes, Proposal] = field(default_factory=dict)
     """By the SafeTx hash, or the hash that a plain account's owner signed."""
@@ -34,11 +34,11 @@ class KeptProposals:
     """Files that are none, a line each, safe to print."""
 
     def grounds_of(self, record: DeploymentRecord, found: Calls) -> tuple[Grounds | None, str]:
-        """Return the grounds of what an account called, and what is wrong with them or empty.
+        """Return the grounds of an account's calls, and what is wrong with the grounds, or empty.
 
-        None where no file contains those that the trailer names. The signer chooses the trailer,
-        and may take an honest proposal's: its grounds are given only where they speak of these
-        calls.
+        None where no file contains the grounds that the trailer names. The signer chooses the
+        trailer, and may take the one of an honest proposal: the grounds are returned only where
+        they are about these calls.
         """
         if found.trailer is None or found.trailer.digest not in self.grounds:
             return None, ""
@@ -60,7 +60,7 @@ def _speak_of(grounds: Grounds, record: DeploymentRecord, found: Calls) -> bool:
 
 
 def read_kept(folder: Path, record: DeploymentRecord, council: Council) -> KeptProposals:
-    """Read all proposals of a folder, ``*.json``; a file that is none does not stop the others.
+    """Read all proposals of a folder, ``*.json``; a file that is no proposal is passed over.
 
     Raises ConfigurationError where there is no such folder.
     """

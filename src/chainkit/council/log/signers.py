@@ -1,7 +1,8 @@
 """The signers of a Safe's execution, recovered from the signatures over the executed hash.
 
-A Safe looks at as many signatures as its threshold demands, and takes those that no key made on its
-own word: an approval on the chain, a contract's. The parts that cannot be proved here are reported.
+A Safe looks at as many signatures as its threshold demands, and accepts two kinds that no key made:
+an approval on the chain, and a contract's signature. The parts that cannot be proved here are
+reported.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ _APPROVED: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Signer:
-    """One who signed, or for whom the executor claimed it."""
+    """An owner who signed, or whose agreement the executor claimed."""
 
     address: str
     """Checksummed."""
     is_proved: bool
     """By his key's signature of the hash, or by an approval that he himself sent."""
     was_owner: bool
-    """When the transaction began, by the Safe's events and its owners at the end."""
+    """Whether the signer was an owner when the transaction began, by the Safe's events and last
+    owners."""
     remark: str
     """How he signed where no key did; empty otherwise."""
 
@@ -43,10 +45,10 @@ def signers_of(
     approvals: Collection[tuple[bytes, str]],
     caller: str | None,
 ) -> tuple[tuple[Signer, ...], str]:
-    """Return who signed a hash, each once, and what of the signatures is none (empty if nothing).
+    """Return the signers of a hash, each once, and which signatures are invalid (empty if none is).
 
     ``approvals`` are hashes with the owners who approved them before; ``caller`` is the account
-    that called the Safe, whose word counts without a signature, None where it is not known.
+    that called the Safe, whose agreement counts without a signature, None where it is not known.
     """
     found: dict[str, Signer] = {}
     count = _count(signatures)
@@ -91,16 +93,16 @@ def _keyless(
 
 
 def _count(signatures: bytes) -> int:
-    """Return how many signatures stand in front of what contracts' signatures point to."""
+    """Return how many signatures precede the tails of contracts' signatures."""
     starts = list(_contract_parts(signatures))
     return min([len(signatures), *starts]) // SIGNATURE_LENGTH
 
 
 def _contract_parts(signatures: bytes) -> Iterator[int]:
-    """Yield where the signatures of contracts begin, as the 65 bytes of each say it."""
+    """Yield the start of each contract's tail, as the contract's 65 bytes state it."""
     for start in range(0, len(signatures) - SIGNATURE_LENGTH + 1, SIGNATURE_LENGTH):
         signature = signatures[start : start + SIGNATURE_LENGTH]
         place = int.from_bytes(signature[_WORD : 2 * _WORD], "big")
-        # Such a part may look like a signature: a real one can only point to bytes after itself.
+        # A tail may look like a signature: a real one can only point to bytes behind itself.
         if signature[-1] == _CONTRACT and place >= start + SIGNATURE_LENGTH:
             yield place

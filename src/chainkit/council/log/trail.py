@@ -1,13 +1,13 @@
-"""The audit trail: what the council did and what was done without it, rebuilt from the chain.
+"""The audit trail: the council's acts, and acts without it, rebuilt from the chain.
 
-All is read up to one block. Logs are asked for by range and compared with those of each receipt;
-the blocks of all of them are asked for once more at the end, so that a reorg meanwhile cannot mix
-branches. The contracts show whether logs are hidden: the result of the events must equal their
-state at the end, and the Safe's nonce counts its executions.
+Everything is read up to one block. Logs are asked for by range and compared with those of each
+receipt; the blocks of all receipts are asked for once more at the end, so that a reorg meanwhile
+cannot mix branches. The contracts show whether logs are hidden: the result of the events must equal
+their state at the end, and the Safe's nonce counts its executions.
 
-An execution of the Safe is proved by its hash. The sender of a transaction, and the calls of
-an account with a key, are the endpoint's word. Transactions without an event, such as those that
-reverted, are in no log and not here.
+An execution of the Safe is proved by its hash. The sender of a transaction, and the calls of an
+account with a key, are not proved: the endpoint states them. Transactions without an event, such as
+those that reverted, are in no log and not here.
 """
 
 from __future__ import annotations

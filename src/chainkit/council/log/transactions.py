@@ -32,7 +32,7 @@ Kind = Literal["council", "holder", "deployment", "others"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One transaction, with all that it changed."""
+    """One transaction, with all its changes."""
 
     block: BlockReference
     timestamp: int
@@ -42,7 +42,7 @@ class Entry:
     kind: Kind
     """The sender: the council's account, a node's holder, the deployer, or anybody else."""
     executor: str
-    """Checksummed address of the account that sent it, and paid."""
+    """Checksummed address of the account that sent the transaction, and paid."""
     acts: tuple[Act, ...]
     """The acts of the council's account."""
     events: tuple[TrailEvent, ...]
@@ -66,7 +66,8 @@ class EntryReader:
     def read(self, transaction_hash: bytes, events: Sequence[TrailEvent]) -> Entry:
         """Return the entry of a transaction whose events are given, in the order of the chain.
 
-        Raises InconsistentAnswer where its receipt, its block or its logs are others.
+        Raises InconsistentAnswer where the receipt, the block or the logs differ from those of the
+        events.
         """
         receipt = self._receipt(transaction_hash, events)
         sent = self._sent(receipt)
@@ -162,7 +163,7 @@ class EntryReader:
         return not (event.contract == SAFE or is_council or event.is_holders_own)
 
     def _past_the_account(self, events: Sequence[TrailEvent]) -> Iterator[str]:
-        """Yield who changed our contracts that is not the council's account, once each."""
+        """Yield the accounts besides the council's that changed our contracts, once each."""
         others = dict.fromkeys(event.account for event in events if self._is_others(event))
         for account in others:
             yield f"changed without the council's account, by {account}"
@@ -174,7 +175,7 @@ class EntryReader:
     def _without_execution(
         self, sent: Sent, acts: Sequence[Act], events: Sequence[TrailEvent]
     ) -> Iterator[str]:
-        """Yield what the account did, or what was done to it, without its owners."""
+        """Yield the account's acts, and changes of the account, without its owners."""
         for event in events:
             if event.contract == SAFE and event.name in (*MODULE_EXECUTIONS, UNREADABLE):
                 yield f"the Safe: {event.words}"
@@ -201,7 +202,7 @@ class EntryReader:
 
 
 def _is_shown(event: TrailEvent) -> bool:
-    """Whether an event says what no other does: acts tell of executions."""
+    """Return whether an event shows what no other event shows; acts already show executions."""
     return not (event.is_repetition or event.name == DETAILS or event.name.startswith("Execution"))
 
 

@@ -1,4 +1,4 @@
-"""The council's account at one block: owners, threshold, next nonce, and all of its Safe."""
+"""The council's account at one block: owners, threshold, next nonce, and its Safe's settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from chainkit.types import BlockReference
 class AccountState:
     """The account as the chain has it at one block, read once; proved to be the council file's.
 
-    An account with a key is its own only owner.
+    The only owner of an account with a key is the account itself.
     """
 
     council: Council
@@ -31,20 +31,20 @@ class AccountState:
     owners: tuple[str, ...]
     """Checksummed addresses."""
     threshold: int
-    """How many of them must sign."""
+    """How many owners must sign."""
     nonce: int
-    """The nonce of the next transaction that it can make."""
+    """The nonce of the account's next transaction."""
     safe: SafeAccount | None
     """All that was read of a Safe; None for an account with a key."""
 
     @property
     def block(self) -> BlockReference:
-        """The block that it was read at."""
+        """The block at which the account was read."""
         return self.contracts.block
 
     @property
     def cautions(self) -> tuple[str, ...]:
-        """Others than the owners who have a say, such as a module of a Safe; owners without a key.
+        """Return who else may act, such as a module of a Safe, and the owners without a key.
 
         A line each.
         """
@@ -55,7 +55,7 @@ class AccountState:
 
 
 def read_account_state(contracts: ContractState, council: Council) -> AccountState:
-    """Read it, and prove that the account is what the council file says.
+    """Read the account, and prove that it is the account of the council file.
 
     Raises ConfigurationError where a Safe runs code of no known release, or of another than the
     file's, its MultiSendCallOnly is another contract, or a plain account has code.

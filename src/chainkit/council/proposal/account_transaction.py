@@ -1,4 +1,4 @@
-"""The transaction of an account with a key: its owner signs it where there is no Safe."""
+"""The transaction of an account with a key: signed by its owner, as there is no Safe."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AccountTransaction:
     data: bytes
     nonce: int
     gas: int
-    """The most gas that it may use."""
+    """The most gas that the transaction may use."""
     max_fee_per_gas: int
     """Wei."""
     max_priority_fee_per_gas: int
@@ -43,7 +43,7 @@ class AccountTransaction:
 
     @property
     def hash(self) -> bytes:
-        """The hash that its sender signs, 32 bytes."""
+        """The hash that the sender signs, 32 bytes."""
         return transaction_digest(self.fields)
 
     def raw(self, signature: bytes) -> bytes:

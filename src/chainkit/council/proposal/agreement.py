@@ -29,14 +29,14 @@ _CHECK: Final = keccak256(b"checkNSignatures(bytes32,bytes,bytes,uint256)")[:SEL
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Owners by how they agreed, each once and in the order of the account's."""
+    """Owners by their kind of agreement, each once and in the order of the account's owners."""
 
     signed: tuple[str, ...] = ()
     """By a signature in the file that holds."""
     approved: tuple[str, ...] = ()
     """By an approval on the chain, where no signature in the file holds."""
     not_proved: tuple[str, ...] = ()
-    """Contracts that did not agree: the Safe refuses the signature that the file has of them."""
+    """Contracts that did not agree: the Safe refuses their signature in the file."""
 
     @property
     def count(self) -> int:
@@ -44,13 +44,13 @@ class Agreement:
         return len(self.signed) + len(self.approved)
 
     def word(self, owner: str) -> str:
-        """Return in a word or two how an owner agreed, a dash where it did not."""
+        """Return an owner's kind of agreement in a word or two, a dash where there is none."""
         words = {"signed": self.signed, "approved": self.approved, "not proved": self.not_proved}
         return next((word for word, owners in words.items() if owner in owners), "-")
 
 
 def read_agreement(proposal: Proposal, account: AccountState) -> Agreement:
-    """Read who agreed at the account's block: the Safe itself judges contracts and approvals."""
+    """Read the owners' agreement at the account's block; the Safe checks contracts, approvals."""
     signatures, state, transaction = proposal.signatures, account.contracts, proposal.transaction
     given = [owner for owner in account.owners if owner in signatures]
     if isinstance(transaction, AccountTransaction):
@@ -70,7 +70,7 @@ def read_agreement(proposal: Proposal, account: AccountState) -> Agreement:
 
 
 def is_approved(state: ContractState, transaction: SafeTransaction, owner: str) -> bool:
-    """Tell whether an owner approved a transaction's hash on the chain."""
+    """Return whether an owner approved a transaction's hash on the chain."""
     answer = state.ask(SAFE, transaction.safe, "approvedHashes", owner, transaction.hash)
     return bool(answer)
 
@@ -105,7 +105,7 @@ def sign_approval(
 def send_approval(
     transaction: SafeTransaction, owner: str, sending: Sending, signed: SignedTransaction
 ) -> Receipt:
-    """Send an owner's approval, and read it back. Raises TransactionFailed where it is missing."""
+    """Send an owner's approval, and read it back. Raises TransactionFailed if it is missing."""
     receipt = sending.send(signed)
     require_success(receipt, "approval", lambda: "a revert")
     if not _is_approved_at(sending.endpoint, receipt, transaction, owner):
@@ -121,7 +121,7 @@ def _is_approved_at(
 
 
 def _takes(state: ContractState, transaction: SafeTransaction, signature: bytes) -> bool:
-    """Let the Safe judge one owner's signature as it does when it executes."""
+    """Let the Safe check one owner's signature as it does at an execution."""
     types = ["bytes32", "bytes", "bytes", "uint256"]
     arguments = (transaction.hash, transaction.encoded, signature, 1)
     try:

@@ -67,7 +67,7 @@ def _call(record: DeploymentRecord, entry: Any, subject: str, place: str) -> Cal
         expected = f"the arguments {', '.join(inputs) or '{}'}"
         raise ConfigurationError(subject, expected, printable(got[:80]) or "none", place)
     if given.get("role") == ADMINISTRATOR_ROLE_NAME:
-        # As a screen shows it; the name of an argument is the contract's own.
+        # Written as on a screen; the argument's name is the contract's own.
         given = {**given, "role": hex0x(ADMINISTRATOR_ROLE)}
     arguments = [
         _value(kind, given[argument], subject, f"{place}.{argument}")

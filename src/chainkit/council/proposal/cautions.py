@@ -1,4 +1,4 @@
-"""Warnings for a proposal's reader: from its calls alone, and from the chain besides."""
+"""Warnings for a proposal's reader: from its calls alone, and with the chain's state."""
 
 from __future__ import annotations
 

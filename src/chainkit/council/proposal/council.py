@@ -1,7 +1,7 @@
-"""A council member's own file: the council's account, and who is who.
+"""A council member's own file: the council's account, and the names of addresses.
 
-It is made once from the chain, read by its owner, and kept. A proposal's statements about accounts
-are compared with it, never the other way round.
+The file is made once from the chain, read by its owner, and kept. A proposal's statements about
+accounts are compared with the file, never the other way round.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from chainkit.types import ADDRESS_LENGTH
 COUNCIL_FORMAT: Final = 1
 
 _SHOWN_DIGITS: Final = 4
-"""Hex digits at both ends by which people recognize an address, and by which they are deceived."""
+"""Hex digits at both ends by which people recognize an address; look-alikes share these digits."""
 _NAME: Final = re.compile("[A-Za-z0-9][A-Za-z0-9 ._-]{0,39}")
 _SAFE_ACCOUNT: Final = "the council's Safe"
 _PLAIN_ACCOUNT: Final = "the council's account"
@@ -40,9 +40,11 @@ class SafeSettings:
     """The settings of the council's Safe that are known without asking the chain."""
 
     release: str
-    """Version of its contracts, such as 1.4.1: one of the known ones, where a file says it."""
+    """Version of the Safe's contracts, such as 1.4.1: one of the known versions, if the file names
+    one."""
     multi_send: bytes
-    """20 bytes: the release's MultiSendCallOnly, through which it makes several calls at once."""
+    """20 bytes: the release's MultiSendCallOnly, through which the Safe makes several calls at
+    once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def council_content(council: Council) -> dict[str, Any]:
 
 
 def write_council(path: Path, council: Council) -> None:
-    """Write a council's file. Raises ConfigurationError where there is one, or it cannot be."""
+    """Write a council's file. Raises ConfigurationError where it exists, or cannot be written."""
     text = json.dumps(council_content(council), indent=2) + "\n"
     write_new(path, text.encode(), _subject(path))
 
@@ -99,7 +101,7 @@ def read_council(path: Path) -> Council:
 
 
 class AddressBook:
-    """Names of addresses: the deployment's contracts, the council's account, and its own names."""
+    """Names of addresses: the deployment's contracts, the council's account, the file's names."""
 
     def __init__(self, record: DeploymentRecord, council: Council) -> None:
         """Take names of both; the council file cannot name the contracts or the account."""
@@ -111,11 +113,11 @@ class AddressBook:
             self._names[to_checksum_address(contract.address)] = contract.name
 
     def name(self, address: str) -> str | None:
-        """Return what a checksummed address is called, None if it is not in the book."""
+        """Return the name of a checksummed address, None if the address book has none."""
         return self._names.get(address)
 
     def described(self, address: str) -> str:
-        """Return an address with its name, or with a warning where it passes for another one."""
+        """Return an address with its name, or with a warning where it looks like a known one."""
         name = self.name(address)
         if name is not None:
             return f"{address} ({name})"
@@ -124,7 +126,7 @@ class AddressBook:
         return f"{address} ({_UNKNOWN})"
 
     def look_alikes(self, address: str) -> Iterator[str]:
-        """Yield known addresses that begin and end as this one, which is none of them."""
+        """Yield known addresses that begin and end with the same digits as an unknown address."""
         for known in self._names:
             if known != address and _ends(known) == _ends(address):
                 yield known
@@ -145,7 +147,7 @@ def _safe(fields: Fields, faults: Faults) -> SafeSettings | None:
     multi_send = faults.read(b"", inner.bytes, "multi_send", ADDRESS_LENGTH)
     if release is None or not multi_send:
         return None
-    # Several calls make the Safe run its code: any other address would be anybody's.
+    # Several calls make the Safe run this contract's code: another address would be a stranger's.
     known = known_contracts()[MULTI_SEND, release[0]]
     if multi_send != known.address:
         got = to_checksum_address(multi_send)
@@ -180,7 +182,7 @@ def _folded(name: str) -> str:
 
 @cache
 def _taken_names() -> frozenset[str]:
-    """Return what an address book calls others than a file's owners, folded."""
+    """Return the names in an address book except those of a file's owners, case-folded."""
     of_safe = (name for name, _ in known_contracts())
     own = (SAFE, _SAFE_ACCOUNT, _PLAIN_ACCOUNT, _UNKNOWN)
     return frozenset(map(_folded, (*FUNCTIONS, "OriginatorSequence", *of_safe, *own)))

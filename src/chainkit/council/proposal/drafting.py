@@ -34,7 +34,8 @@ class Terms:
     reason: str
     evidence: tuple[Evidence, ...]
     days: int
-    """Until it expires, from the block that it is drafted at, or the clock where that is later."""
+    """Seconds until the proposal expires, from the block of the draft, or the clock if that is
+    later."""
     nonce: int | None
     """None for the account's next one."""
     max_cost: int = MAX_COST
@@ -50,9 +51,9 @@ def draft(
 ) -> Proposal:
     """Draft a proposal of calls, all read at ``head``, which is the block of the account's state.
 
-    Raises ConfigurationError where the account may not make a call, or it changes nothing, and
-    RefusedRequest in the contract's words where the simulation of a call reverts. A plain account's
-    is refused as ``draft_transaction`` does, too.
+    Raises ConfigurationError where the account may not make a call, or the call changes nothing,
+    and RefusedRequest with the contract's error where the simulation of a call reverts. The draft
+    of a plain account's proposal may also raise as ``draft_transaction``.
     """
     state, council = account.contracts, account.council
     change = read_change(EFFECTS, state, record, council.address, calls)

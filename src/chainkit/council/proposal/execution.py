@@ -1,4 +1,4 @@
-"""A proposal is executed: everything is proved before it is sent, and read back afterwards."""
+"""Executes a proposal: everything is proved before the transaction is sent, and read back after."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Execution:
     """20 bytes."""
     data: bytes
     gas: int
-    """Estimated; for a plain account, what its owner signed for."""
+    """Estimated; for a plain account, the gas for which its owner signed."""
 
 
 def require_executable(status: ProposalStatus) -> Change:
-    """Return what a proposal changes. Raises ConfigurationError with all that is in its way."""
+    """Return a proposal's changes. Raises ConfigurationError with all obstacles."""
     if status.obstacles or status.change is None:
         got = "; ".join(status.obstacles)
         raise ConfigurationError("proposal", _EXECUTABLE, got)
@@ -53,10 +53,10 @@ def require_executable(status: ProposalStatus) -> Change:
 
 
 def prepare(proposal: Proposal, status: ProposalStatus, executor: str) -> Execution:
-    """Build and simulate what ``executor`` sends; for a plain account that is its owner.
+    """Build and simulate the transaction of ``executor``; for a plain account that is its owner.
 
-    Raises ConfigurationError where something is in the way, RefusedRequest in the contract's words
-    where it reverts.
+    Raises ConfigurationError for an obstacle, RefusedRequest with the contract's error where the
+    transaction reverts.
     """
     change, state = require_executable(status), status.account.contracts
     for call in proposal.calls:
@@ -78,7 +78,7 @@ def prepare(proposal: Proposal, status: ProposalStatus, executor: str) -> Execut
 def sign_execution(
     execution: Execution, sending: Sending, payer: Signer | None
 ) -> SignedTransaction:
-    """Sign the transaction that is sent; a plain account's was signed by its owner before.
+    """Sign the transaction to be sent; the owner of a plain account has signed it before.
 
     Raises ConfigurationError where nobody pays for a Safe's transaction, or it could cost too much.
     """
@@ -95,12 +95,13 @@ def sign_execution(
 
 
 def execute(execution: Execution, sending: Sending, signed: SignedTransaction) -> Receipt:
-    """Send the transaction and prove that it did what the proposal says.
+    """Send the transaction and prove that it did what the proposal states.
 
-    A Safe's did if the Safe emitted ExecutionSuccess with the proposal's hash, a plain account's if
-    its receipt has status 1; and at the receipt's block the proxies run the code that the proposal
-    names, which then answers with the facts that it names. Raises TransactionFailed where any of
-    this is missing, and ConfigurationError where the proposal has expired, before it is sent.
+    For a Safe, ExecutionSuccess with the proposal's hash must be among the events; for a plain
+    account, the receipt must have status 1. At the receipt's block the proxies must run the code
+    that the proposal names, and the contracts must answer with the facts that it names. Raises
+    TransactionFailed where any of this is missing, and ConfigurationError where the proposal has
+    expired, before it is sent.
     """
     if expired := expiry(execution.proposal, sending.endpoint.head()):
         raise ConfigurationError("proposal", _EXECUTABLE, expired[0])
@@ -114,7 +115,7 @@ def execute(execution: Execution, sending: Sending, signed: SignedTransaction) -
 
 
 def code_afterwards(proposal: Proposal) -> Facts:
-    """Return the address of the code that each proxy called must run once it was executed."""
+    """Return the address of the code that each called proxy must run after the execution."""
     upgraded = {
         call.contract: call.arguments["newImplementation"]
         for call in proposal.calls

@@ -1,4 +1,4 @@
-"""The proposal's file: read, rebuilt from what its reader trusts, and compared to the last byte.
+"""The proposal's file: read, rebuilt from its reader's own files, and compared byte by byte.
 
 Three fields are taken from it: targets with calldata, grounds, and nonce (with fees, for a plain
 account). Everything else, even the names of arguments and the hashes, is made again and must be
@@ -74,7 +74,7 @@ def proposal_content(proposal: Proposal) -> dict[str, Any]:
 
 
 def hashes(proposal: Proposal) -> dict[str, bytes]:
-    """Return the hashes that people compare, by the names that wallets show them under."""
+    """Return the hashes that people compare, by the names that wallets show."""
     transaction = proposal.transaction
     found = {"grounds": proposal.grounds.digest}
     if isinstance(transaction, SafeTransaction):
@@ -95,10 +95,10 @@ def parse_proposal(
 ) -> Proposal:
     """Rebuild a proposal from its file.
 
-    ``changes_safe`` is what the reader was told that he is to read: a change of the Safe's own
-    owners, or of the contracts. Raises MalformedData where anything in the file is not what the
-    rebuilt one says, and ConfigurationError where it is the other, for another chain or account, or
-    calls another contract than the record's.
+    ``changes_safe`` is the kind that the reader expects: a change of the Safe's own owners, or of
+    the contracts. Raises MalformedData where anything in the file differs from the rebuilt
+    proposal, and ConfigurationError where the proposal is of the other kind, for another chain or
+    account, or calls another contract than the record's.
     """
     content = parse_object(data, subject)
     fields = Record(content, subject, _FIELDS)
@@ -138,15 +138,15 @@ def read_proposal(
 def write_proposal_file(path: Path, proposal: Proposal, is_new: bool) -> None:
     """Write a proposal: a new file, or in one step over an earlier state of it.
 
-    Raises ConfigurationError where it cannot be written, a new one would replace a file, or what is
-    to be written over is a link or read-only.
+    Raises ConfigurationError where the file cannot be written, a new one would replace a file, or
+    the earlier one is a link or read-only.
     """
     write = write_new if is_new else replace_file
     write(path, proposal_bytes(proposal), f"proposal {path}")
 
 
 def argument_content(value: Any) -> Any:
-    """Return a decoded argument as JSON holds it: bytes in hex, integers as decimal text."""
+    """Return a decoded argument for JSON: bytes in hex, integers as decimal text."""
     if isinstance(value, bytes):
         return hex0x(value)
     if isinstance(value, int) and not isinstance(value, bool):

@@ -33,7 +33,7 @@ _NAME: Final = f"[ -~]{{1,{LONGEST_NAME}}}"
 _EXPECTED_NAME: Final = f"1 to {LONGEST_NAME} printable characters"
 
 LONGEST_DAYS: Final = 90
-"""From its draft until a proposal expires, at most."""
+"""Most seconds from a proposal's draft until it expires."""
 SECONDS_PER_DAY: Final = 86_400
 
 LONGEST_REASON: Final = 200
@@ -50,7 +50,7 @@ class Evidence:
     """A bundle or a report that a proposal rests on."""
 
     name: str
-    """The name of its drafter's file or folder."""
+    """The name of the drafter's file or folder."""
     sha256: str
     """64 hex digits: of a report's file, or of a bundle's ``bundle.json``, which pins the rest."""
 
@@ -60,7 +60,7 @@ class Grounds:
     """The part of a proposal that is signed beside the calls."""
 
     reason: str
-    """One line of printable ASCII, its words a blank apart."""
+    """One line of printable ASCII, with one blank between its words."""
     evidence: tuple[Evidence, ...]
     before: Facts
     """The chain's facts when the proposal was drafted."""
@@ -69,11 +69,11 @@ class Grounds:
     runs: Facts
     """Address of the code that each proxy called ran at that time, by the contract's name."""
     expires: int
-    """Seconds since 1970: nobody may sign or execute it later."""
+    """Seconds since 1970: nobody may sign or execute the proposal later."""
 
     @property
     def digest(self) -> bytes:
-        """sha256 of all this in its one form, 32 bytes."""
+        """sha256 of all grounds in their one form, 32 bytes."""
         return hashlib.sha256(line_bytes(self.content())).digest()
 
     @property
@@ -87,7 +87,7 @@ class Grounds:
         return difference(self.before, self.after)
 
     def content(self) -> dict[str, Any]:
-        """Return them as JSON holds them."""
+        """Return the grounds for JSON."""
         return {
             "reason": self.reason,
             "evidence": [{"name": each.name, "sha256": each.sha256} for each in self.evidence],
@@ -145,7 +145,7 @@ def current_time(block_time: int) -> int:
 
 
 def split_trailer(data: bytes) -> tuple[bytes, Trailer | None]:
-    """Return a call's data without its trailer, and that; None where there is none."""
+    """Return a call's data without its trailer, and the trailer; None where there is none."""
     start = len(data) - TRAILER_LENGTH
     if start < 0 or data[start : start + len(MARK)] != MARK:
         return data, None
@@ -171,7 +171,7 @@ def check_reason(reason: str) -> str:
 
 
 def _check_blanks(text: str, subject: str) -> str:
-    """Refuse blanks that move text to where it passes for a line of its own."""
+    """Refuse blanks that would move text to where it looks like a line of its own."""
     if text.strip() != text or "  " in text:
         expected = "single blanks, and none at an end"
         raise MalformedData(subject, expected, f'"{short(text)}"')

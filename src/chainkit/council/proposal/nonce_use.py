@@ -1,4 +1,4 @@
-"""The transaction that used a proposal's nonce: its own, whoever sent it, or another one."""
+"""The transaction that used a proposal's nonce: the proposal's own, whoever sent it, or another."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class NonceUse:
     outcome: Literal["success", "failure"] | None
     """The outcome of the proposal itself; None where nothing shows that it was executed."""
     block: BlockReference | None
-    """The block in which the nonce was used; None where the endpoint cannot name it."""
+    """The block in which the nonce was used; None where the endpoint cannot name the block."""
     transaction_hash: bytes | None
     """32 bytes: the transaction that executed the proposal."""
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the proposal's own execution that used the nonce."""
+        """Whether the proposal's own execution used the nonce."""
         return self.outcome is not None
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ def find_nonce_use(proposal: Proposal, state: ContractState) -> NonceUse:
 
 
 def is_nonce_used(transaction: SafeTransaction, state: ContractState) -> bool:
-    """Tell whether at the state's block the Safe can no longer execute a transaction.
+    """Return whether at the state's block the Safe can no longer execute a transaction.
 
     A block in which there is no Safe yet has used no nonce.
     """
@@ -87,7 +87,7 @@ def _use_by_safe(transaction: SafeTransaction, state: ContractState) -> NonceUse
 def _use_by_account(
     transaction: AccountTransaction, proposal: Proposal, state: ContractState
 ) -> NonceUse:
-    """Ask for the signed transaction itself; of any other, only the trail can tell."""
+    """Ask for the signed transaction itself; only the trail can find any other transaction."""
     for signature in proposal.signatures.values():
         receipt = fetch_receipt(state.endpoint, keccak256(transaction.raw(signature)))
         if receipt is not None and receipt.block.number <= state.block.number:
@@ -97,9 +97,10 @@ def _use_by_account(
 
 
 def _block_of_use(transaction: SafeTransaction, state: ContractState) -> BlockHeader:
-    """Return the block in which the Safe's nonce was used, looked for from the state's block back.
+    """Return the block in which the Safe's nonce was used, searched from the state's block back.
 
-    It takes two requests a step, and twice as many steps as the number of blocks back has bits.
+    A step of the search takes two requests, and there are twice as many steps as the number of
+    blocks back has bits.
     """
     endpoint = state.endpoint
     used, distance = state.block.number, 1

@@ -1,8 +1,8 @@
-"""A proposal: calls of our contracts that an account's owners may sign, and what makes them one.
+"""A proposal: calls of our contracts for an account's owners to sign, and all that the hash covers.
 
-Nothing in it is chosen but the calls, the grounds and the nonce: the account, and the contract
-through which it makes several calls, come from the reader's own council file; names and arguments
-from the package's ABIs and the reader's own deployment record.
+The drafter chooses only the calls, the grounds and the nonce: the account, and the contract through
+which it makes several calls, come from the reader's own council file; names and arguments from the
+package's ABIs and the reader's own deployment record.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Fees:
     """The cost that an account's own transaction may have; a Safe's is paid by the executor."""
 
     gas: int
-    """The most gas that it may use."""
+    """The most gas that the transaction may use."""
     max_fee_per_gas: int
     """Wei."""
     max_priority_fee_per_gas: int
@@ -42,7 +42,7 @@ class Fees:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Calls, their grounds, and the one transaction that makes them."""
+    """Calls, their grounds, and the one transaction that makes the calls."""
 
     calls: tuple[Call, ...]
     grounds: Grounds
@@ -65,9 +65,10 @@ class Proposal:
     ) -> Self:
         """Build the transaction of calls.
 
-        Raises ConfigurationError where there is none, the chains differ, one changes nothing, a
-        plain account is to make several at once, or changes of the Safe itself stand beside others;
-        and MalformedData where the grounds promise anything else than the calls do.
+        Raises ConfigurationError where there is no call, the chains differ, a call changes nothing,
+        a plain account is to make several calls at once, or changes of the Safe itself are mixed
+        with other calls; and MalformedData where the grounds promise other changes than the calls
+        make.
         """
         if council.chain_id != record.chain_id:
             expected = f"chain id {record.chain_id}, as the deployment record has it"
@@ -110,18 +111,18 @@ class Proposal:
 
     @property
     def changes_safe(self) -> bool:
-        """Whether it changes the Safe's own owners, and nothing else."""
+        """Whether the calls change the Safe's own owners, and nothing else."""
         return self.calls[0].contract == SAFE
 
     @property
     def nonce(self) -> int:
-        """The account's nonce that it uses up."""
+        """The account's nonce that the proposal uses."""
         return self.transaction.nonce
 
     def signed(self, signature: bytes) -> Self:
         """Return the proposal with one more signature, added under its signer's address.
 
-        Raises InvalidSignature where it has none.
+        Raises InvalidSignature where the signature has no signer.
         """
         is_plain = isinstance(self.transaction, AccountTransaction)
         signer = (recover_signer if is_plain else signer_of)(self.hash, signature)
@@ -129,7 +130,7 @@ class Proposal:
 
 
 def _check_promise(record: DeploymentRecord, calls: Sequence[Call], grounds: Grounds) -> None:
-    """An owner without a network reads the changes: they follow from the calls alone."""
+    """Check that the promised changes follow from the calls: some owners read only these."""
     after = expected_change(EFFECTS, record, calls, grounds.before).after
     for name in {**after, **grounds.after}:
         wanted, got = after.get(name, "no such fact"), grounds.after.get(name, "nothing")

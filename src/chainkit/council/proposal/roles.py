@@ -9,7 +9,7 @@ from chainkit.contracts.state import ContractState
 
 
 def has_role(state: ContractState, record: DeploymentRecord, address: str) -> bool:
-    """Tell whether an account owns the registry, is offered it, or administers a log.
+    """Return whether an account owns the registry, is offered it, or administers a log.
 
     ``address`` is checksummed; read at the state's block, errors as in ``ContractState.ask``.
     """

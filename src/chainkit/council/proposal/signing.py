@@ -35,8 +35,9 @@ def sign_proposal(proposal: Proposal, council: Council, signer: Signer) -> Propo
 def add_signature(proposal: Proposal, council: Council, signature: bytes) -> Proposal:
     """Return the proposal with a signature made elsewhere, 65 bytes or a contract's.
 
-    Raises InvalidSignature where it has no signer, ConfigurationError where the proposal has
-    it, or its signer may not sign; the error says where the same bytes as ``eth_sign`` would do.
+    Raises InvalidSignature where the signature has no signer, ConfigurationError where the proposal
+    has it already, or its signer may not sign; the error reports if the same bytes are valid as
+    ``eth_sign``.
     """
     signed = proposal.signed(signature)
     added = signed.signatures.keys() - proposal.signatures.keys()
@@ -53,7 +54,7 @@ def add_signature(proposal: Proposal, council: Council, signature: bytes) -> Pro
 def _without_four(
     proposal: Proposal, council: Council, signature: bytes, error: ConfigurationError
 ) -> ConfigurationError:
-    """Return the error, with how to hand the signature in where its V lacks the 4 of eth_sign."""
+    """Return the error, with advice where the signature's V lacks the 4 of eth_sign."""
     changed = as_eth_sign(signature)
     if council.safe is None or changed is None:
         return error
@@ -70,8 +71,8 @@ def _without_four(
 def check_signer(signer: str, council: Council) -> None:
     """Raise ConfigurationError for a signer whom the reader's council file does not know.
 
-    One stranger's signature, or one of another proposal, which recovers to anybody, would keep the
-    file from being executed.
+    A stranger's signature, or one for another proposal, which recovers to an unknown address, would
+    make the file impossible to execute.
     """
     if council.safe is None and signer != council.address:
         raise ConfigurationError("signer", f"the account {council.address}", signer)
@@ -91,10 +92,10 @@ def typed_data(proposal: Proposal) -> Mapping[str, Any]:
 
 
 def collect(proposal: Proposal, council: Council, copies: Mapping[str, Proposal]) -> Proposal:
-    """Return the proposal with the signatures of copies of it, which are by name.
+    """Return the proposal with the signatures of its copies, which are given by name.
 
-    Raises MalformedData that names the copy which is another proposal, ConfigurationError where
-    somebody signed it who may not.
+    Raises MalformedData that names a copy of another proposal, and ConfigurationError where a
+    signer may not sign.
     """
     for name, other in copies.items():
         if other.hash != proposal.hash or other.grounds != proposal.grounds:

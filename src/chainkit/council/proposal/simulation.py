@@ -1,4 +1,4 @@
-"""A proposal's changes, slot by slot, before anybody has signed it."""
+"""A proposal's changes, slot by slot, before anybody has signed the proposal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from chainkit.errors import ConfigurationError
 def simulate_proposal(
     proposal: Proposal, account: AccountState, record: DeploymentRecord
 ) -> StateDifference:
-    """Run a proposal on the account's block and return what it changes; every slot has its name.
+    """Run a proposal on the account's block and return its changes; every slot has its name.
 
-    A Safe's transaction is run with the owners' approval supposed, and its nonce if that is a later
-    one than the Safe's next. Raises RefusedRequest in the contract's own words where it reverts,
-    UndecodedState where something changes that cannot be named, and NoTracing where the endpoint
-    cannot tell what changes.
+    A Safe's transaction is run as if its owners had approved it, and with its own nonce if that is
+    later than the Safe's next. Raises RefusedRequest with the contract's own error where the
+    transaction reverts, UndecodedState where a change cannot be named, and NoTracing where the
+    endpoint cannot trace.
     """
     state, transaction = account.contracts, proposal.transaction
     if isinstance(transaction, AccountTransaction):
@@ -41,7 +41,7 @@ def simulate_proposal(
 
 
 def try_proposal(proposal: Proposal, account: AccountState, record: DeploymentRecord) -> None:
-    """Run a proposal on the account's block without asking what it changes.
+    """Run a proposal on the account's block without its changes.
 
     For an endpoint without tracing. Raises RefusedRequest as ``simulate_proposal`` does.
     """

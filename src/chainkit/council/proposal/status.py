@@ -31,42 +31,43 @@ class ProposalStatus:
     """The state of a proposal at one block."""
 
     account: AccountState
-    """The account that it is made for, at the block."""
+    """The account of the proposal, at the block."""
     agreement: Agreement
-    """The owners who agreed, and how."""
+    """The owners' agreement."""
     change: Change | None
-    """Its change at this block; None where it cannot be made there."""
+    """The proposal's change at this block; None where the calls cannot be made there."""
     obstacles: tuple[str, ...]
-    """Why it cannot be executed now, a sentence each, safe to print."""
+    """Why the proposal cannot be executed now, a sentence each, safe to print."""
     cautions: tuple[str, ...]
     """Warnings for the reader, a line each, safe to print."""
     nonce_use: NonceUse | None
-    """The use of its nonce, after which it can never be executed; None where it is unused."""
+    """The use of the proposal's nonce, after which it can never be executed; None where it is
+    unused."""
 
     @property
     def block(self) -> BlockReference:
-        """The block that it was read at."""
+        """The block at which the status was read."""
         return self.account.block
 
     @property
     def is_executable(self) -> bool:
-        """Whether nothing is in its way."""
+        """Whether there is no obstacle."""
         return not self.obstacles
 
 
 def read_status(
     proposal: Proposal, account: AccountState, record: DeploymentRecord, head: BlockHeader
 ) -> ProposalStatus:
-    """Read how a proposal stands at ``head``, which is the block of the account's state.
+    """Read a proposal's status at ``head``, which is the block of the account's state.
 
-    It has expired where the clock or the block says so. Raises ConfigurationError where the Safe
-    computes another hash than was signed.
+    The proposal has expired where the clock or the block is later than its expiry. Raises
+    ConfigurationError where the Safe computes another hash than was signed.
     """
     state = account.contracts
     _check_hash(proposal, state)
     use = find_nonce_use(proposal, state) if proposal.nonce < account.nonce else None
     if use is not None and use.is_own:
-        # It is done: what it would change now concerns nobody any more.
+        # The proposal is done: its changes at this block do not matter any more.
         return ProposalStatus(account, Agreement(), None, (_used(proposal, use),), (), use)
     change, failure = _change(proposal, account, record)
     agreement = read_agreement(proposal, account)
@@ -83,7 +84,7 @@ def read_status(
 
 
 def expiry(proposal: Proposal, head: BlockHeader) -> tuple[str, ...]:
-    """Return the obstacle that a proposal has expired by now; nothing where it has not."""
+    """Return the obstacle that a proposal has expired; nothing where it has not."""
     is_past = current_time(head.timestamp) > proposal.grounds.expires
     return ("it has expired",) if is_past else ()
 
@@ -102,7 +103,7 @@ def running_code(calls: Iterable[Call], state: ContractState) -> Facts:
 
 
 def _check_hash(proposal: Proposal, state: ContractState) -> None:
-    """Let the Safe itself compute what its owners sign."""
+    """Compare the hash that the owners sign with the Safe's own computation."""
     transaction = proposal.transaction
     if isinstance(transaction, AccountTransaction):
         return
@@ -123,7 +124,7 @@ def _change(
 
 
 def _facts(proposal: Proposal, state: ContractState) -> Facts:
-    """Read what the calls concern, as far as it can be read, where they cannot be made."""
+    """Read the facts that the calls concern, as far as possible, where the calls cannot be made."""
     found = dict(proposal.grounds.before)
     for call in proposal.calls:
         with suppress(ConfigurationError, RefusedRequest):

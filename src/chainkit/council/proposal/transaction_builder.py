@@ -1,7 +1,7 @@
-"""A proposal as Safe's Transaction Builder takes it: the same calls, for Safe's own interface.
+"""A proposal for Safe's Transaction Builder: the same calls, for Safe's own interface.
 
 The format and its checksum are Safe's own (safe-react-apps, `apps/tx-builder`): the file holds no
-nonce and no signature, so whoever loads it compares the SafeTx hash again.
+nonce and no signature, so the person who loads the file compares the SafeTx hash again.
 """
 
 from __future__ import annotations

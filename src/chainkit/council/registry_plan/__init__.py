@@ -1,4 +1,4 @@
-"""The set of nodes that a council wants, and the calls that lead to it."""
+"""The set of nodes that a council wants, and the calls that lead to this set."""
 
 from chainkit.council.registry_plan.desired import DesiredNode, read_desired_nodes
 from chainkit.council.registry_plan.difference import (

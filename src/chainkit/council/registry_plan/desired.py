@@ -1,6 +1,6 @@
 """The set of nodes that a council wants, as a YAML file that people write.
 
-It may come from a stranger: all faults are reported at once, each by its path.
+The file may come from a stranger: all faults are reported at once, each by its path.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DesiredNode:
     http_address: str
     is_enabled: bool
     path: str
-    """Its place in the file, for errors."""
+    """The node's place in the file, for errors."""
 
     @property
     def key_address(self) -> str:
@@ -104,7 +104,7 @@ def _field(
     faults: Faults,
     read: Callable[[str], Value],
 ) -> Value | None:
-    """Return what a field's text stands for; None, and the fault noted, where that is nothing."""
+    """Return the value of a field's text; None, and the fault noted, where there is none."""
     text = element.get(name)
     if not isinstance(text, str):
         faults.add("a value", _kind(text), f"{path}.{name}")

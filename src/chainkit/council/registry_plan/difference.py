@@ -34,13 +34,13 @@ class FieldDifference:
 
 @dataclass(frozen=True, slots=True)
 class NodeDifference:
-    """A desired node beside the one of its key."""
+    """A desired node beside the registry's node with the same key."""
 
     desired: DesiredNode
     found: RegisteredNode | None
     """None where no node ever had the key."""
     fields: tuple[FieldDifference, ...]
-    """Empty where the registry says what is desired."""
+    """Empty where the registry has the desired values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class RegistryDifference:
     nodes: tuple[NodeDifference, ...]
     """In the order of the file."""
     unlisted: tuple[RegisteredNode, ...]
-    """On the chain and not in the file, by id. Nodes are never removed, they are disabled."""
+    """Nodes on the chain and not in the file, by id. Nodes are never removed, they are disabled."""
 
     @property
     def unlisted_enabled(self) -> tuple[RegisteredNode, ...]:
-        """Those of the unlisted that are enabled: the file does not want them, or forgot them."""
+        """The enabled nodes of ``unlisted``: the file rejects them, or forgot them."""
         return tuple(each for each in self.unlisted if each.node.is_enabled)
 
     @property
@@ -75,7 +75,7 @@ def compare_nodes(
 
 
 def calls_towards(record: DeploymentRecord, difference: RegistryDifference) -> tuple[Call, ...]:
-    """Return the calls that make the registry what the file says: none where it is already.
+    """Return the calls that make the registry equal to the file: none where it is already.
 
     New nodes come first, so that the network never has fewer than it needs; then nodes are enabled,
     disabled, and given to other holders, each in the order of the file. Nodes that are not in the

@@ -1,6 +1,7 @@
-"""The Safe multisig: what its owners sign, their signatures, its releases, and a Safe at a block.
+"""The Safe multisig: its signed hashes, its signatures, its releases, and a Safe at a block.
 
-All but ``account`` is pure; import that from its own module, as it talks to an endpoint.
+All modules but ``account`` are pure; import ``account`` from its own module, as it asks an
+endpoint.
 """
 
 from chainkit.council.safe.execution import Execution, Outcome, find_execution, parse_exec_calldata

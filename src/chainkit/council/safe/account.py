@@ -1,8 +1,8 @@
 """A Safe at one block: its code, its owners, and everything else that may act or interfere.
 
 An owner or a module can be hidden: a Safe's first transaction may run any code on its storage, and
-so keep it out of the lists that its contract answers with. A council creates its own Safe, or
-looks at the transaction that did.
+so keep an owner out of the lists that the contract returns. A council creates its own Safe, or
+checks the transaction that created the Safe.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from chainkit.signatures import keccak256
 from chainkit.types import ADDRESS_LENGTH
 
 SINGLETON_SLOT: Final = 0
-"""Where a proxy keeps the address of the code that it runs."""
+"""The slot where a proxy keeps the address of its code."""
 
 _LIST_END: Final = "0x0000000000000000000000000000000000000001"
 _MODULES_PER_PAGE: Final = 20
@@ -52,26 +52,27 @@ class SafeAccount:
     address: str
     proxy: KnownContract
     singleton: KnownContract
-    """The code that it runs: its release is the Safe's."""
+    """The address of the Safe's code: the release of this code is the Safe's."""
     singleton_address: str
     owners: tuple[str, ...]
-    """As the Safe lists them."""
+    """In the order of the Safe's list."""
     threshold: int
     """Owners that must sign: from 1 to all."""
     nonce: int
     """The nonce of the next transaction."""
     modules: tuple[str, ...]
-    """Each of them acts for the Safe without any owner's signature."""
+    """Each module acts for the Safe without any owner's signature."""
     guard: str | None
-    """Is asked before and after each transaction, and may refuse it."""
+    """The contract that is asked before and after each transaction, and may refuse it."""
     module_guard: str | None
     """Likewise for the modules' transactions; 1.4.1 knows none."""
     fallback_handler: str | None
-    """Answers the calls that the Safe itself does not know, such as about signatures."""
+    """The contract that answers calls which the Safe itself does not know, such as about
+    signatures."""
     known_handler: KnownContract | None
-    """The fallback handler's name, None if its code is not known for one."""
+    """The fallback handler's name, None if its code is not known."""
     contract_owners: tuple[str, ...]
-    """Those of ``owners`` that are contracts, such as another Safe: no key signs for them."""
+    """The contracts among ``owners``, such as another Safe: no key signs for them."""
 
     @property
     def version(self) -> str:
@@ -92,9 +93,9 @@ class SafeAccount:
 
 
 def is_safe(state: ContractState, address: bytes) -> bool:
-    """Tell a Safe of known code from an account without code, which acts by its key.
+    """Return whether an account is a Safe of known code; an account without code acts by its key.
 
-    Raises ConfigurationError, which tells what was found, for all else: other code, a Safe of an
+    Raises ConfigurationError, which names what was found, for all else: other code, a Safe of an
     unknown release, or an account that lets other code act for it (EIP-7702).
     """
     if not state.code(address):
@@ -104,10 +105,10 @@ def is_safe(state: ContractState, address: bytes) -> bool:
 
 
 def read_account(state: ContractState, address: bytes) -> SafeAccount:
-    """Read all of a Safe at the block.
+    """Read all settings of a Safe at the block.
 
-    Raises ConfigurationError where it is no Safe of known code, its threshold asks for more owners
-    than there are, or for none, or its list of modules leads back into itself.
+    Raises ConfigurationError where the account is no Safe of known code, its threshold asks for
+    more owners than there are, or for none, or its list of modules has a loop.
     """
     proxy, singleton, singleton_address = _identify_account(state, address)
     owners: tuple[str, ...] = tuple(
@@ -136,7 +137,7 @@ def read_account(state: ContractState, address: bytes) -> SafeAccount:
 
 
 def hash_by_contract(state: ContractState, transaction: SafeTransaction) -> bytes:
-    """Return the hash of a transaction as the Safe itself computes it, to be compared with ours."""
+    """Return the hash of a transaction as the Safe itself computes it, for comparison with ours."""
     arguments = transaction.arguments
     answer: bytes = state.ask("Safe", transaction.safe, "getTransactionHash", *arguments)
     return answer
@@ -157,7 +158,8 @@ def multi_send_address(state: ContractState, version: str) -> bytes:
 def check_multi_send(state: ContractState, address: bytes) -> KnownContract:
     """Return the release of the MultiSendCallOnly at an address.
 
-    Raises ConfigurationError for other code: a Safe that delegates to it hands itself over.
+    Raises ConfigurationError for other code: a Safe that delegates to other code gives it full
+    control.
     """
     code = state.code(address)
     known = identify(code)
@@ -214,7 +216,7 @@ def _address_in(state: ContractState, account: bytes, slot: int) -> bytes | None
 
 def _known_handler(state: ContractState, handler: bytes) -> KnownContract | None:
     known = identify(state.code(handler))
-    # Another Safe is known code as well, and answers what its owners want.
+    # Another Safe has known code as well, but answers as its owners want.
     return known if known and known.name in HANDLERS else None
 
 

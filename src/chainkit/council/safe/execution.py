@@ -1,4 +1,4 @@
-"""An execution on the chain, and whether the Safe says that it succeeded."""
+"""Finds an execution of a Safe on the chain, and whether the Safe reports its success."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Execution:
     refund_receiver: bytes
     """20 bytes."""
     signatures: bytes
-    """One behind the other; the Safe itself looks only at as many as its threshold."""
+    """All signatures, concatenated; the Safe itself checks only as many as its threshold."""
 
     def of(self, *, chain_id: int, safe: bytes, nonce: int) -> SafeTransaction:
         """Return the transaction that was executed if the Safe's nonce was this before."""
@@ -53,9 +53,9 @@ class Execution:
 
 
 def parse_exec_calldata(calldata: bytes) -> Execution:
-    """Return what calldata of ``execTransaction`` executes, however it is encoded.
+    """Return the execution in calldata of ``execTransaction``, in any encoding.
 
-    Raises MalformedData where it calls something else or does not decode.
+    Raises MalformedData where the calldata calls something else or does not decode.
     """
     arguments = shipped_interface("Safe").arguments("execTransaction", calldata)
     if (operation := arguments["operation"]) not in tuple(Operation):
@@ -77,8 +77,8 @@ def parse_exec_calldata(calldata: bytes) -> Execution:
 def find_execution(logs: Iterable[Log], safe: bytes, hash_: bytes) -> Outcome | None:
     """Return a Safe's report of the execution of a hash; None where there is none.
 
-    ``logs`` are those of one receipt. Raises MalformedLog where the Safe reports it twice, which
-    its own code never does: a delegatecall emitted one of them.
+    ``logs`` are those of one receipt. Raises MalformedLog where the Safe reports the hash twice,
+    which its own code never does: a delegatecall emitted one of the reports.
     """
     outcomes: dict[str, Outcome] = {"ExecutionSuccess": "success", "ExecutionFailure": "failure"}
     found: Outcome | None = None

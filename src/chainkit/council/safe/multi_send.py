@@ -31,9 +31,9 @@ class InnerCall:
     calldata: bytes
 
     def __post_init__(self) -> None:
-        """Raise MalformedData for a target that is none.
+        """Raise MalformedData for an invalid target.
 
-        MultiSendCallOnly 1.5.0 takes the zero address for the Safe itself, 1.4.1 calls nothing.
+        MultiSendCallOnly 1.5.0 takes the zero address for the Safe itself, 1.4.1 makes no call.
         """
         if len(self.target) != ADDRESS_LENGTH or not any(self.target):
             expected = f"{ADDRESS_LENGTH} bytes, not all zero"
@@ -57,8 +57,9 @@ def encode_batch(calls: Sequence[InnerCall]) -> bytes:
 def decode_batch(calldata: bytes) -> tuple[InnerCall, ...]:
     """Return the calls that calldata of ``multiSend`` makes.
 
-    Raises MalformedData where it is not exactly what ``encode_batch`` makes of them: for another
-    operation than a call, for value, for bytes cut off or left over, for no call at all.
+    Raises MalformedData where the calldata differs from what ``encode_batch`` makes of the calls:
+    for another operation than a call, for value, for bytes cut off or left over, for no call at
+    all.
     """
     packed = shipped_interface("MultiSendCallOnly").arguments("multiSend", calldata)["transactions"]
     calls: list[InnerCall] = []
@@ -73,7 +74,7 @@ def decode_batch(calldata: bytes) -> tuple[InnerCall, ...]:
 
 
 def _first_call(packed: bytes, place: str) -> tuple[InnerCall, bytes]:
-    """Return the first call of a batch, and what follows it."""
+    """Return the first call of a batch, and the bytes behind it."""
     if len(packed) < _HEAD:
         raise MalformedData("batch", f"a call of at least {_HEAD} bytes", len(packed), place)
     if packed[:1] != _CALL:

@@ -1,4 +1,4 @@
-"""The Safe's contracts that are known by their code: no contract's own statement is trusted."""
+"""The Safe's contracts, known by their code: no contract's own statement is trusted."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HANDLERS: Final = (
     "ExtensibleFallbackHandler",
     "TokenCallbackHandler",
 )
-"""Code that is made to answer for a Safe what the Safe itself does not know."""
+"""Fallback handlers: code that answers for a Safe what the Safe itself does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class KnownContract:
 
     name: str
     version: str
-    """Such as 1.4.1."""
+    """The version, such as 1.4.1."""
     code_hash: bytes
     """keccak256 of its runtime code, which has no immutables."""
     address: bytes | None
-    """20 bytes: where it stands on every chain that has it; None for a proxy."""
+    """20 bytes: the contract's address on every chain that has it; None for a proxy."""
 
     def __str__(self) -> str:
         """Name and version, for a person."""
@@ -42,7 +42,7 @@ class KnownContract:
 
 @cache
 def known_contracts() -> Mapping[tuple[str, str], KnownContract]:
-    """Return all of them by name and version, the oldest first."""
+    """Return all known contracts by name and version, the oldest first."""
     content = read_package_json("chainkit.council.safe", "releases.json")
     return {
         (name, version): KnownContract(
@@ -62,6 +62,6 @@ def known_versions() -> tuple[str, ...]:
 
 
 def identify(code: bytes) -> KnownContract | None:
-    """Return the contract whose runtime code this is, None if none of them is."""
+    """Return the known contract with this runtime code, None if there is none."""
     code_hash = keccak256(code)
     return next((one for one in known_contracts().values() if one.code_hash == code_hash), None)

@@ -3,7 +3,7 @@
 A Safe tells kinds of signatures apart by their byte V, the last of 65. A key makes them over the
 transaction's hash: 27 and 28 (EIP-712), 31 and 32 (``eth_sign``, with its prefix). A contract's
 signature (V 0, EIP-1271) is a claim until the Safe has asked the contract. An approval on the chain
-(V 1) is in no file: only the chain knows it.
+(V 1) is in no file: only the chain has the approval.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _APPROVED: Final = b"\1"
 
 
 def signer_of(hash_: bytes, signature: bytes) -> str:
-    """Return the checksummed address of the owner by whom a signature is, or claims to be.
+    """Return the checksummed address of the owner who made a signature, or is claimed to.
 
-    Longer than 65 bytes it is a contract's, which proves nothing before the contract was asked.
-    Raises InvalidSignature as ``recover_owner``, and for a contract's in another form than
-    ``contract_signature`` writes.
+    A signature of more than 65 bytes is a contract's, and proves nothing before the contract was
+    asked. Raises InvalidSignature as ``recover_owner``, and for a contract's signature in another
+    form than ``contract_signature`` writes.
     """
     if not is_of_contract(signature):
         return recover_owner(hash_, signature)
@@ -43,18 +43,18 @@ def signer_of(hash_: bytes, signature: bytes) -> str:
 
 
 def is_of_contract(signature: bytes) -> bool:
-    """Tell a contract's signature, whose tail stands behind its 65 bytes."""
+    """Return whether a signature is a contract's, which has a tail behind its 65 bytes."""
     return len(signature) > SIGNATURE_LENGTH
 
 
 def has_contract_form(signature: bytes) -> bool:
-    """Tell whether bytes are what ``contract_signature`` writes."""
+    """Return whether bytes have the form that ``contract_signature`` writes."""
     owner = signature[_WORD - ADDRESS_LENGTH : _WORD]
     return signature == contract_signature(owner, signature[SIGNATURE_LENGTH + _WORD :])
 
 
 def contract_signature(owner: bytes, signature: bytes) -> bytes:
-    """Return what a contract signed in the Safe's form, as if it were the only one.
+    """Return a contract's signature in the Safe's form, as if it were the only signature.
 
     ``owner`` are the contract's 20 bytes, ``signature`` is what its ``isValidSignature`` takes.
     """
@@ -71,7 +71,7 @@ def recover_owner(hash_: bytes, signature: bytes) -> str:
     """Return the checksummed address whose key signed the 32-byte hash of a SafeTransaction.
 
     Raises InvalidSignature for another length than 65 bytes, for another V than 27, 28, 31 and 32,
-    a high S (each signature would otherwise have a second form), or where it recovers to nobody.
+    a high S (each signature would otherwise have a second form), or where no key is recovered.
     """
     if len(hash_) != HASH_LENGTH:
         raise InvalidSignature("signed hash", f"{HASH_LENGTH} bytes", f"{len(hash_)} bytes")
@@ -103,8 +103,8 @@ def check_signatures(
 ) -> Mapping[str, bytes]:
     """Return the signatures by the checksummed address of the owner who made each.
 
-    The order is the Safe's own. Raises InvalidSignature for one that ``signer_of`` refuses, one
-    by somebody who is no owner, and a second one by the same owner, of whatever kind.
+    The order is the Safe's own. Raises InvalidSignature for a signature that ``signer_of`` refuses,
+    for a signer who is no owner, and for a second signature by the same owner, of whatever kind.
     """
     found: dict[str, bytes] = {}
     for number, signature in enumerate(signatures, start=1):
@@ -120,11 +120,12 @@ def check_signatures(
 
 
 def pack(hash_: bytes, signatures: Iterable[bytes], approved: Collection[str] = ()) -> bytes:
-    """Return the signatures one behind the other, by ascending address of the signers.
+    """Return the signatures, concatenated by ascending address of the signers.
 
     ``approved`` are the checksummed addresses of owners who approved the hash on the chain. A Safe
     takes no other order: so it sees that no owner signed twice. The tails of contracts' signatures
-    stand behind all. Raises InvalidSignature as ``signer_of`` does, and for two by the same signer.
+    follow all others. Raises InvalidSignature as ``signer_of`` does, and for two by the same
+    signer.
     """
     given = tuple(signatures)
     signers = {signer_of(hash_, signature) for signature in given}

@@ -1,6 +1,6 @@
 """A Safe's transaction: its hashes (EIP-712), and the calldata that executes it.
 
-Nothing here knows a network: the hash follows from the chain id, the Safe and the transaction, as
+This module uses no network: the hash follows from the chain id, the Safe and the transaction, as
 Safe 1.3.0 and later compute it.
 """
 
@@ -25,7 +25,7 @@ ZERO_ADDRESS: Final = bytes(ADDRESS_LENGTH)
 _SUBJECT: Final = "Safe transaction"
 _WORD: Final = 32
 Fields = tuple[tuple[str, str], ...]
-"""Names and types of an EIP-712 struct, in the order in which it is hashed."""
+"""Names and types of an EIP-712 struct, in the order of hashing."""
 
 _DOMAIN_FIELDS: Final[Fields] = (("chainId", "uint256"), ("verifyingContract", "address"))
 _TRANSACTION_FIELDS: Final[Fields] = (
@@ -43,7 +43,7 @@ _TRANSACTION_FIELDS: Final[Fields] = (
 
 
 class Operation(IntEnum):
-    """How a Safe reaches its target."""
+    """The kind of call that a Safe makes to its target."""
 
     CALL = 0
     DELEGATECALL = 1
@@ -52,7 +52,7 @@ class Operation(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class SafeTransaction:
-    """A transaction of a Safe, equal where its hash is."""
+    """A transaction of a Safe; two are equal where their hashes are."""
 
     chain_id: int
     safe: bytes
@@ -74,7 +74,7 @@ class SafeTransaction:
     nonce: int
 
     def __post_init__(self) -> None:
-        """Raise MalformedData for a field that no Solidity type of its kind holds."""
+        """Raise MalformedData for a field that does not fit its Solidity type."""
         for name in ("safe", "to", "gas_token", "refund_receiver"):
             if len(address := getattr(self, name)) != ADDRESS_LENGTH:
                 expected = f"{ADDRESS_LENGTH} bytes"
@@ -140,13 +140,13 @@ class SafeTransaction:
 
     @property
     def domain_hash(self) -> bytes:
-        """32 bytes: the Safe and its chain, the contract's ``domainSeparator()``."""
+        """32 bytes: the hash of the Safe and its chain, the contract's ``domainSeparator()``."""
         type_hash = _type_hash("EIP712Domain", _DOMAIN_FIELDS)
         return keccak256(type_hash + _word(self.chain_id) + _word(self.safe))
 
     @property
     def message_hash(self) -> bytes:
-        """32 bytes: the transaction without its Safe and chain, as hardware wallets show it."""
+        """32 bytes: the transaction's hash without Safe and chain, as hardware wallets show it."""
         values = self._values() | {"data": keccak256(self.data)}
         type_hash = _type_hash("SafeTx", _TRANSACTION_FIELDS)
         return keccak256(type_hash + b"".join(map(_word, values.values())))
@@ -158,7 +158,7 @@ class SafeTransaction:
 
     @property
     def encoded(self) -> bytes:
-        """66 bytes, whose hash the owners sign: an owner that is a contract is asked about them."""
+        """66 bytes, whose hash the owners sign: an owner that is a contract checks these bytes."""
         return b"\x19\x01" + self.domain_hash + self.message_hash
 
     def typed_data(self) -> dict[str, Any]:
@@ -183,7 +183,7 @@ class SafeTransaction:
         }
 
     def exec_calldata(self, signatures: bytes) -> bytes:
-        """Return the calldata that executes it; ``signatures`` as ``pack`` orders them."""
+        """Return the calldata that executes the transaction; ``signatures`` in ``pack``'s order."""
         *values, _ = self.arguments
         return shipped_interface("Safe").encode("execTransaction", *values, signatures)
 

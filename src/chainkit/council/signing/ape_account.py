@@ -1,6 +1,6 @@
 """An account of Ape: a keyfile of its own, or a hardware wallet behind one of its plugins.
 
-Ape is an extra, and takes seconds to load: nothing here imports it before an account is opened.
+Ape is an extra, and takes seconds to load: this module imports Ape only when an account is opened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORD: Final = 32
 
 
 class ApeSigner:
-    """Signs with an account that Ape knows by its alias; Ape asks for what the account needs."""
+    """Signs with an account that Ape knows by its alias; Ape asks for what it needs."""
 
     __slots__ = ("_account", "address", "label")
 
@@ -39,12 +39,13 @@ class ApeSigner:
             self.address = str(self._account.address)
 
     def __repr__(self) -> str:
-        """Show whose account it is."""
+        """Show the account's address, and no secret."""
         return f"ApeSigner({self.label}, {self.address})"
 
     def sign_typed_data(self, typed_data: Mapping[str, Any]) -> bytes:
         """Sign EIP-712 JSON; see ``Signer``."""
-        # This class and not Ape's own: hardware wallets take header and body from it as well.
+        # This class and not Ape's own: hardware wallets take header and body from this class as
+        # well.
         message = typed_data_message(typed_data)
         signature = self._signed(lambda: self._account.sign_message(message))
         return self._bytes_of(signature, 27)
@@ -63,7 +64,7 @@ class ApeSigner:
             except Abort:
                 raise  # at a prompt
             except Exception as error:
-                # `from None`: plugins may keep what they were given in their tracebacks.
+                # `from None`: plugins may keep secrets of their arguments in their tracebacks.
                 got = f"{type(error).__name__}: {_shown(str(error))}"
                 raise ConfigurationError(self.label, "a signature", got) from None
         if signed is None:
@@ -98,7 +99,8 @@ def _ape_transaction(fields: Mapping[str, Any], sender: str) -> Any:
     """Return a transaction as Ape's accounts take it.
 
     Ape itself would decode the call by ABIs that it has cached, and ask an endpoint for more: it
-    would show a stranger's words. The command has shown the call; the hash tells it again.
+    would show a stranger's words. The command has shown the call; the hash identifies the call
+    again.
     """
     target = {"to": "0x" + fields["to"].hex()} if "to" in fields else {}
     words = (
@@ -113,7 +115,7 @@ def _ape_transaction(fields: Mapping[str, Any], sender: str) -> Any:
 
 @contextlib.contextmanager
 def _kept_terminal() -> Iterator[None]:
-    """Keep Ape's words off standard output, which is a script's, and its hands off Ctrl-C."""
+    """Keep Ape's output off standard output, which is a script's, and its hands off Ctrl-C."""
     is_main = threading.current_thread() is threading.main_thread()
     handler = signal.getsignal(signal.SIGINT)
     with contextlib.redirect_stdout(sys.stderr):
@@ -125,6 +127,6 @@ def _kept_terminal() -> Iterator[None]:
 
 
 def _shown(text: str) -> str:
-    """Return text from elsewhere as one line that a terminal shows as it is."""
+    """Return foreign text as one line that a terminal shows as it is."""
     shown = "".join(character if 0x20 <= ord(character) < 0x7F else " " for character in text)
     return " ".join(shown.split())

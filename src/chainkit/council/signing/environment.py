@@ -21,9 +21,9 @@ def has_environment_key() -> bool:
 
 
 def take_environment_key(chain_id: int) -> KeySigner:
-    """Return the signer of the key in the environment, which then no longer holds it.
+    """Return the signer of the key in the environment, and remove the key from the environment.
 
-    Raises ConfigurationError on any chain but a local one, and where it is no private key.
+    Raises ConfigurationError on any chain but a local one, and where the value is no private key.
     """
     text = os.environ.pop(PRIVATE_KEY_VARIABLE, "").strip()
     if chain_id not in LOCAL_CHAIN_IDS:
@@ -39,5 +39,5 @@ def take_environment_key(chain_id: int) -> KeySigner:
 
 
 def _no_key() -> ConfigurationError:
-    # The error shows no part of the value: it may be a key with one digit too many.
+    # The error shows no part of the value: the value may be a key with one digit too many.
     return ConfigurationError(PRIVATE_KEY_VARIABLE, "0x and 64 hex digits of a key", "other text")

@@ -46,7 +46,7 @@ _NO_TYPED_DATA: Final = (
 def typed_data_message(typed_data: Mapping[str, Any]) -> SignableMessage:
     """Return EIP-712 JSON as wallets take it: the hash of its domain, and that of its message.
 
-    Raises MalformedData where it is no typed data.
+    Raises MalformedData where the JSON is no typed data.
     """
     try:
         return encode_typed_data(full_message=dict(typed_data))
@@ -74,7 +74,7 @@ def encode_transaction(fields: Mapping[str, Any], signature: bytes) -> bytes:
 
 
 def decode_transaction(raw: bytes) -> tuple[bytes, bytes]:
-    """Return the hash that an envelope's signature is over, and the signature, V 27 or 28.
+    """Return the hash that an envelope's signature signs, and the signature, V 27 or 28.
 
     Raises InvalidSignature where the bytes are no such envelope.
     """

@@ -14,7 +14,7 @@ from chainkit.signatures import SigningKey, address_of
 
 
 class KeySigner:
-    """Signs with a key in memory, which shows only whose it is."""
+    """Signs with a key in memory; its repr shows only the address."""
 
     __slots__ = ("_key", "address", "label")
 
@@ -25,7 +25,7 @@ class KeySigner:
         self.address = address_of(self._key.public_key)
 
     def __repr__(self) -> str:
-        """Show whose key it is, never the key."""
+        """Show the key's address, never the key."""
         return f"KeySigner({self.label}, {self.address})"
 
     def __reduce__(self) -> tuple[object, ...]:

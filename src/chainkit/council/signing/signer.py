@@ -1,6 +1,6 @@
 """The interface of every signer, and the check of each signature that it makes.
 
-A wallet may sign something else than it was asked to, or with another key than it shows. So the
+A wallet may sign something else than the request, or with another key than the shown one. So the
 hash is computed here, and a signature counts once its signer was recovered from it.
 """
 
@@ -23,11 +23,11 @@ V_OFFSET = 27
 
 
 class Signer(Protocol):
-    """An account that signs; what it holds never shows."""
+    """An account that signs; its repr never shows a secret."""
 
     @property
     def label(self) -> str:
-        """Its kind, as errors name it: ``keystore``, ``Ape account council-1``."""
+        """The signer's kind, for errors: ``keystore``, ``Ape account council-1``."""
 
     @property
     def address(self) -> str:
@@ -42,16 +42,16 @@ class Signer(Protocol):
     def sign_transaction(self, fields: Mapping[str, Any]) -> bytes:
         """Sign an EIP-1559 transaction, given by Ethereum's names; ``to`` and ``data`` are bytes.
 
-        Returns the EIP-2718 envelope. Raises ChainkitError where it does not sign.
+        Returns the EIP-2718 envelope. Raises ChainkitError where the account does not sign.
         """
 
 
 def sign_typed_data(signer: Signer, typed_data: Mapping[str, Any], digest: bytes) -> bytes:
-    """Let a signer sign, and prove that the signature is its own over ``digest``, 32 bytes.
+    """Let a signer sign, and prove that the signature is the signer's over ``digest``, 32 bytes.
 
-    ``digest`` is what the caller knows must be signed, computed by other means than from the JSON.
-    Raises MalformedData where the JSON has another hash: then nothing is signed. Raises
-    InvalidSignature where the signature is not the signer's over it.
+    ``digest`` is computed by the caller by other means than from the JSON. Raises MalformedData
+    where the JSON has another hash: then nothing is signed. Raises InvalidSignature where the
+    signature is not the signer's over ``digest``.
     """
     found = typed_data_digest(typed_data)
     if found != digest:
@@ -64,10 +64,11 @@ def sign_typed_data(signer: Signer, typed_data: Mapping[str, Any], digest: bytes
 
 
 def sign_transaction(signer: Signer, fields: Mapping[str, Any]) -> bytes:
-    """Let a signer sign a transaction, and prove that it signed this one, with its own key.
+    """Let a signer sign a transaction, and prove that the signer's own key signed this transaction.
 
     ``fields`` are those of an EIP-1559 transaction by Ethereum's names; ``to`` and ``data`` are
-    bytes. Returns the EIP-2718 envelope. Raises InvalidSignature where it signed anything else.
+    bytes. Returns the EIP-2718 envelope. Raises InvalidSignature where the signer signed anything
+    else.
     """
     raw = signer.sign_transaction(fields)
     found, signature = decode_transaction(raw)

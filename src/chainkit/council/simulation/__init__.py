@@ -1,4 +1,4 @@
-"""A transaction simulated without sending it: reverts in words, every changed slot named."""
+"""A transaction simulated without sending it: reverts by their errors, every changed slot named."""
 
 from chainkit.council.simulation.attempt import try_message, try_safe_transaction
 from chainkit.council.simulation.difference import SlotChange, StateDifference

@@ -1,4 +1,4 @@
-"""A transaction called on a block: does it revert, and why, in the contract's own words?"""
+"""A transaction called on a block: returns whether it reverts, and the contract's own error."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def try_safe_transaction(
 ) -> None:
     """Call the execution of a Safe's transaction at the state's block, with its approval supposed.
 
-    ``multi_send`` is the 20-byte address of MultiSendCallOnly. Raises RefusedRequest where it
-    reverts, in the words of the contract that it calls, and ConfigurationError where the endpoint
-    supposes nothing.
+    ``multi_send`` is the 20-byte address of MultiSendCallOnly. Raises RefusedRequest where the
+    execution reverts, with the error of the called contract, and ConfigurationError where the
+    endpoint has no overrides.
     """
     contracts = contracts_of(record, transaction.safe)
     approval = suppose_approval(transaction, account)
@@ -59,7 +59,7 @@ def try_safe_transaction(
     except AccessRefused:
         raise
     except RefusedRequest as error:
-        # The Safe hides why: each call by itself may tell.
+        # The Safe hides the reason of a revert: each call by itself may show the reason.
         words = _refusals(state, contracts, inner_messages(transaction, multi_send))
         if not words:
             raise
@@ -93,7 +93,8 @@ def contracts_of(record: DeploymentRecord, safe: bytes | None = None) -> Contrac
 def inner_messages(transaction: SafeTransaction, multi_send: bytes) -> Sequence[Message]:
     """Return the calls that a Safe's transaction makes, as messages of the Safe.
 
-    Raises MalformedData where it makes anything but calls, as ``SafeTransaction.inner_calls``.
+    Raises MalformedData where the transaction makes anything but calls, as
+    ``SafeTransaction.inner_calls``.
     """
     return [
         Message(transaction.safe, call.target, call.calldata)
@@ -104,7 +105,7 @@ def inner_messages(transaction: SafeTransaction, multi_send: bytes) -> Sequence[
 def call_message(
     state: ContractState, contracts: Contracts, message: Message, overrides: Words | None = None
 ) -> bytes:
-    """Return what a message is answered. Raises RefusedRequest in words where it reverts."""
+    """Return the answer to a message. Raises RefusedRequest with a revert's error."""
     supposed = state_overrides(overrides) if overrides else None
     try:
         return state.endpoint.call_message(message.request, state.block, supposed)
@@ -120,7 +121,7 @@ def call_message(
 def execute(
     state: ContractState, contracts: Contracts, transaction: SafeTransaction, approval: Approval
 ) -> None:
-    """Call the execution. Raises RefusedRequest where it reverts, or the Safe says it failed."""
+    """Call the execution. Raises RefusedRequest where it reverts, or the Safe reports a failure."""
     message = approved_execution(transaction, approval)
     answer = call_message(state, contracts, message, approval.overrides)
     if int.from_bytes(answer, "big") != 1:
@@ -131,7 +132,7 @@ def execute(
 def require_overrides(
     state: ContractState, transaction: SafeTransaction, approval: Approval
 ) -> None:
-    """Ask the Safe about a supposed approval. Raises ConfigurationError where it knows of none."""
+    """Ask the Safe about the overridden approval. Raises ConfigurationError where it is absent."""
     data = _APPROVED_HASHES + approval.signatures[:_WORD] + transaction.hash
     message = Message(EXECUTOR, transaction.safe, data)
     subject, expected = f"eth_call at {state.endpoint.name}", "support of state overrides"

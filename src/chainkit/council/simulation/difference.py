@@ -1,7 +1,8 @@
-"""A transaction's changes, slot by slot and in words; those without words are separate.
+"""A transaction's changes, slot by slot and in words; changes without words are separate.
 
-It ignores only the changes of every transaction: the nonce and the balance of the account that
-sends it, and the balance of the block's coinbase. Any other change without a name is an error.
+Only the changes of every transaction are ignored: the nonce and the balance of the account that
+sends the transaction, and the balance of the block's coinbase. Any other change without a name is
+an error.
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ class SlotChange:
     """A variable, or a member of one, that changes."""
 
     address: bytes
-    """20 bytes: the contract whose storage it is."""
+    """20 bytes: the contract of the slot."""
     contract: str
     slot: int
-    """Where it stands; a long text goes on elsewhere."""
+    """The variable's place; a long text continues in other slots."""
     label: str
     """As in Solidity: ``nodes[300].isHealthy``."""
     before: str
@@ -91,14 +92,14 @@ def decode_difference(
 
 
 def is_expected(change: AccountChange, sender: bytes, coinbase: bytes) -> bool:
-    """Whether any transaction of the sender makes such a change, whatever it does."""
+    """Whether any transaction of the sender makes such a change, whatever its calls are."""
     if change.address == sender:
         return change.field in _ALWAYS_CHANGED
     return change.address == coinbase and change.field == "balance"
 
 
 class _Decoder:
-    """Decodes the changed slots of one contract, and notes which bits it could name."""
+    """Decodes the changed slots of one contract, and records which bits have a name."""
 
     def __init__(
         self,
@@ -114,7 +115,7 @@ class _Decoder:
         self._keys = keys
         self._read_word = read_word
         self._named: dict[int, int] = {}
-        """Bits of each slot that a change told."""
+        """Bits of each slot that a named change covers."""
 
     def changes(self, names: SlotNames) -> Iterator[SlotChange]:
         """Yield what changes, once for each variable."""

@@ -1,7 +1,8 @@
-"""Keys under which mappings may contain the values that a transaction changes.
+"""Keys of mappings for the values that a transaction may change.
 
 A mapping's slot is a hash that does not show its key. So the keys of the transaction are hashed to
-find the name of a changed slot. A key too many does no harm, one too few leaves a slot undecoded.
+find the name of a changed slot. A superfluous key does no harm, a missing key leaves a slot
+undecoded.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ class CandidateKeys:
     def of_type(self, key_type: str) -> Iterator[tuple[bytes, str]]:
         """Yield each key of a type as 32 bytes, as Solidity hashes it, and in words.
 
-        None for a type that no mapping of the contracts has, such as text. An address is a bytes32
-        as well: so OpenZeppelin's sets of addresses keep it.
+        None for a type that no mapping of the contracts has, such as text. An address is also a
+        bytes32: OpenZeppelin's sets of addresses store it in this form.
         """
         if key_type == "address" or key_type.startswith("contract "):
             yield from self._address_words()
@@ -101,13 +102,13 @@ def _keys_of_value(value: Any) -> CandidateKeys:
     if isinstance(value, bytes) and len(value) == HASH_LENGTH:
         return CandidateKeys(words=frozenset({value}))
     if isinstance(value, bytes) and len(value) == _PUBLIC_KEY_LENGTH:
-        # The registry notes a node's key by the address that it has.
+        # The registry records a node's key by the key's address.
         return CandidateKeys.of_addresses([keccak256(value[1:])[-ADDRESS_LENGTH:]])
     return CandidateKeys()
 
 
 def _members(state: ContractState, call: Call) -> Iterator[bytes]:
-    """Yield the holders of a call's role: when one leaves, the last holder takes its place."""
+    """Yield the holders of a call's role: when one holder leaves, the last takes the free place."""
     role = call.arguments.get("role")
     if isinstance(role, bytes):
         for member in state.ask(call.contract, call.target, "getRoleMembers", role):

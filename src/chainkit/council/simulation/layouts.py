@@ -37,7 +37,7 @@ class KnownAccount:
 
 
 Accounts = Mapping[bytes, KnownAccount]
-"""By address, 20 bytes; in the order in which a difference tells their changes."""
+"""By address, 20 bytes; in the order in which a difference lists their changes."""
 
 
 def known_accounts(record: DeploymentRecord, strange: Collection[bytes] = ()) -> Accounts:
@@ -63,9 +63,9 @@ def known_safe(version: str) -> KnownAccount:
 
 @cache
 def contract_layout(name: str) -> Layout:
-    """Return the layout of one of our contracts: for those behind a proxy, of the proxy's storage.
+    """Return the layout of a contract of ours: for a contract behind a proxy, the proxy's storage.
 
-    Releases only ever add to it, so it names what an earlier one keeps, too.
+    Releases only add to the layout, so the newest layout names the variables of earlier ones, too.
     """
     variables = tuple(
         replace(variable, slot=_first_slot(namespace) + variable.slot)

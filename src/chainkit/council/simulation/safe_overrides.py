@@ -1,9 +1,9 @@
-"""A Safe's transaction as it would run once its owners have signed: for this one call only.
+"""Overrides for a Safe's transaction, as if its owners had signed: for one call only.
 
-The Safe itself checks all that it ever checks, with its own owners and threshold. It assumes only
-that as many owners as must have approved the hash with ``approveHash``: signatures of the kind that
-refers to this (V 1, R the owner) stand in place of those that do not exist yet. A transaction that
-waits for others is taken as the next: its nonce is supposed, too.
+The Safe itself checks everything that it always checks, with its own owners and threshold. The
+overrides only assume that enough owners have approved the hash with ``approveHash``: signatures of
+the kind that refers to this (V 1, R the owner) replace those that do not exist yet. A transaction
+that waits for others is taken as the next: its nonce is overridden, too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Approval:
     signatures: bytes
     """65 bytes for each owner, in the order of their addresses, as a Safe wants them."""
     overrides: Words
-    """The slots in which the Safe would keep that they approved, and its nonce if it is to wait."""
+    """The slots of the Safe's approvals, and of its nonce if the transaction is to wait."""
 
 
 def suppose_approval(transaction: SafeTransaction, account: SafeAccount) -> Approval:

@@ -43,10 +43,11 @@ _LIST_END = (1).to_bytes(ADDRESS_LENGTH, "big")
 def simulate_message(
     state: ContractState, record: DeploymentRecord, calls: Sequence[Call], message: Message
 ) -> StateDifference:
-    """Return what a transaction of an account with a key would change at the state's block.
+    """Return the changes of a transaction of an account with a key at the state's block.
 
-    ``calls`` are what it is shown to do. Raises RefusedRequest in the contract's own words where it
-    reverts, NoTracing where the endpoint cannot tell, and ConfigurationError where nothing changes.
+    ``calls`` are the calls that people are shown. Raises RefusedRequest with the contract's own
+    error where the transaction reverts, NoTracing where the endpoint cannot trace, and
+    ConfigurationError where nothing changes.
     """
     try_message(state, record, message)
     raw = trace_difference(state.endpoint, state.block, message, {})
@@ -64,7 +65,7 @@ def simulate_safe_transaction(
     account: SafeAccount,
     multi_send: bytes,
 ) -> StateDifference:
-    """Return what a Safe's transaction would change at the state's block once its owners signed.
+    """Return the changes of a Safe's transaction at the state's block once its owners have signed.
 
     The calls are run first, one after the other, as if the Safe made them; then the Safe executes
     all, which must change the same and its nonce. Arguments and errors as in ``simulate_message``
@@ -95,7 +96,7 @@ def simulate_safe_transaction(
 def _run_inner(
     state: ContractState, contracts: Contracts, messages: Sequence[Message]
 ) -> RawDifference:
-    """Return what the calls change, each run on the chain as those before it leave it."""
+    """Return the changes of the calls, each run on the state after the calls before."""
     found = RawDifference()
     for message in messages:
         call_message(state, contracts, message, found.words)
@@ -104,7 +105,7 @@ def _run_inner(
 
 
 def _accounts(state: ContractState, record: DeploymentRecord, raw: RawDifference) -> Accounts:
-    """Return the contracts whose variables this package knows, by the code that they run."""
+    """Return the contracts whose variables this package knows, by the code that each runs."""
     touched = {address for address, _ in raw.storage}
     strange = [
         log.address
@@ -115,7 +116,7 @@ def _accounts(state: ContractState, record: DeploymentRecord, raw: RawDifference
 
 
 def _runs_releases(state: ContractState, raw: RawDifference, log: DeployedContract) -> bool:
-    """Whether what a proxy runs, before and after an upgrade, are releases of its contract."""
+    """Return whether a proxy's code, before and after an upgrade, is a release of its contract."""
     slot = (log.address, IMPLEMENTATION_SLOT)
     words = raw.storage[slot] if slot in raw.storage else [state.word(*slot)]
     codes = [state.code(word.to_bytes(32, "big")[-ADDRESS_LENGTH:]) for word in words]
@@ -140,7 +141,7 @@ def _require_same(
     executed: RawDifference,
     coinbase: bytes,
 ) -> None:
-    """Prove that the Safe changes what its calls change, and its nonce."""
+    """Prove that the Safe's changes are those of its calls, and its nonce."""
     nonce = executed.storage.get((safe, SAFE_NONCE_SLOT), (0, 0))
     if nonce[1] != nonce[0] + 1:
         subject, expected = f"{METHOD} at {state.endpoint.name}", "support of state overrides"

@@ -1,8 +1,8 @@
-"""The variable in a storage slot: Solidity's layout, turned round.
+"""The variable in a storage slot: Solidity's layout, inverted.
 
-The compiler says where a variable lies; here a slot is given and its variables are asked for. A
-mapping keeps a value at keccak256(key, slot), a list and a long text begin at keccak256(slot), so
-a slot of a list or a text is known by how far it lies behind that, one of a mapping by its keys.
+The compiler gives each variable's slot; this module returns the variables of a slot. A mapping
+keeps a value at keccak256(key, slot), a list and a long text begin at keccak256(slot). So a slot of
+a list or a text is found by its distance behind that hash, a slot of a mapping by its keys.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from chainkit.signatures import keccak256
 SLOT_BYTES: Final = 32
 
 _LONGEST: Final = 2**32
-"""Slots behind the begin of a list or a text that still are its own: by chance none comes close."""
+"""Slots behind the beginning of a list or a text that still belong to it: no hash is this close by
+chance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A variable, or a part of one, and where it lies."""
+    """A variable, or a part of one, and its place."""
 
     label: str
     """As in Solidity, without leading underscores: ``nodes[300].isHealthy``."""
@@ -36,7 +37,7 @@ class Place:
 
 
 SlotNames = Mapping[int, tuple[Place, ...]]
-"""The variable in each slot; a long text's also by the slots of its characters."""
+"""The variable of each slot; a long text also by the slots of its characters."""
 
 
 def mapping_slot(slot: int, key: bytes) -> int:
@@ -45,7 +46,7 @@ def mapping_slot(slot: int, key: bytes) -> int:
 
 
 def data_slot(slot: int) -> int:
-    """Return where a list, or a text of more than 31 bytes, that stands at a slot begins."""
+    """Return where the values of a list, or of a text of more than 31 bytes, at a slot begin."""
     return int.from_bytes(keccak256(slot.to_bytes(SLOT_BYTES, "big")), "big")
 
 
@@ -92,7 +93,7 @@ class _Search:
             self._note(place.slot, place)
 
     def open_mappings(self) -> None:
-        """Try the keys, of all mappings before those within their values: these are many more."""
+        """Try the keys of all mappings before the many more of mappings within values."""
         while self._mappings:
             level, self._mappings = self._mappings, []
             for mapping in level:

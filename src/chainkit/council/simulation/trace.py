@@ -1,8 +1,8 @@
-"""A transaction's changes, asked of an endpoint that sends nothing.
+"""A transaction's changes, traced by an endpoint without sending the transaction.
 
 `debug_traceCall` with the prestate tracer's difference, as geth, reth, Erigon and anvil have it:
-``pre`` holds what changed as it was, ``post`` as it becomes; a slot that is zero is left out, so
-one that is cleared stands in ``pre`` alone.
+``pre`` holds the old values of what changed, ``post`` the new values; a slot that is zero is left
+out, so a cleared slot is in ``pre`` alone.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ class Message:
 
     @property
     def request(self) -> dict[str, str]:
-        """As ``eth_call`` takes it; no price of gas, so that no account need own any."""
+        """A request as ``eth_call`` takes it; without a gas price: no account needs a balance."""
         return {"from": _hex(self.sender), "to": _hex(self.to), "data": _hex(self.data)}
 
 
 @dataclass(frozen=True, slots=True)
 class AccountChange:
-    """A change of an account that is not its storage."""
+    """A change of an account outside its storage."""
 
     address: bytes
     """20 bytes."""
     field: AccountField
     before: object
-    """Wei, a number, bytes of code, or whether it is there."""
+    """Wei, a number, bytes of code, or whether the account exists."""
     after: object
 
 
 @dataclass(frozen=True, slots=True)
 class RawDifference:
-    """A transaction's changes, as an endpoint tells them."""
+    """A transaction's changes, in an endpoint's form."""
 
     storage: Mapping[Slot, tuple[int, int]] = field(default_factory=dict)
     """Before and after, never equal."""
@@ -73,7 +73,7 @@ class RawDifference:
         return {slot: after for slot, (_, after) in self.storage.items()}
 
     def then(self, later: RawDifference) -> RawDifference:
-        """Return what both change, the later one made on the chain as this one leaves it."""
+        """Return the changes of both, the later one made on the state after this one."""
         storage = dict(self.storage)
         for slot, (before, after) in later.storage.items():
             storage[slot] = (storage.get(slot, (before,))[0], after)
@@ -84,10 +84,11 @@ class RawDifference:
 def trace_difference(
     endpoint: Endpoint, block: BlockReference, message: Message, overrides: Words
 ) -> RawDifference:
-    """Return what a message would change on a block's state, with slots overridden for this once.
+    """Return the changes of a message on a block's state, with slots overridden for this call only.
 
     Raises NoTracing where the endpoint refuses, or answers with anything but a difference, and
-    InconsistentAnswer for a malformed one, or where another block takes its place meanwhile.
+    InconsistentAnswer for a malformed answer, or where another block takes the block's place
+    meanwhile.
     """
     tracer = {"tracer": "prestateTracer", "tracerConfig": {"diffMode": True}}
     options = tracer | ({"stateOverrides": state_overrides(overrides)} if overrides else {})
@@ -120,7 +121,7 @@ def parse_difference(answer: Any) -> RawDifference:
 
 
 def state_overrides(words: Words) -> dict[str, Any]:
-    """Return slots as ``eth_call`` and the tracer take them to be overridden."""
+    """Return slots in the form in which ``eth_call`` and the tracer take overrides."""
     found: dict[str, Any] = {}
     for (address, slot), word in words.items():
         account = found.setdefault(_hex(address), {"stateDiff": {}})
@@ -163,7 +164,7 @@ def _storage(account: Mapping[str, Any]) -> dict[int, int]:
 def _account_changes(
     address: bytes, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> set[AccountChange]:
-    """Return what ``post`` names: what it leaves out of balance, nonce and code has not changed."""
+    """Return the changes in ``post``; balance, nonce and code are left out where unchanged."""
     found = set()
     for name, nothing in _NOTHING.items():
         if name in after:

@@ -1,4 +1,4 @@
-"""Bytes of a storage slot in words, by the type that the compiler says they have."""
+"""Bytes of a storage slot in words, by the type that the compiler gives them."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _BYTES: Final = re.compile(r"bytes\d+")
 def render_value(type_: StoredType, value: bytes, keys: CandidateKeys) -> str | None:
     """Write a value of a type that fits one slot; None where the type has no such value.
 
-    A bytes32 that is the address of one of ``keys`` is written as one: sets of addresses hold them
-    like this.
+    A bytes32 that is the address of one of ``keys`` is written as an address: sets of addresses
+    store addresses in this form.
     """
     label, number = type_.label, int.from_bytes(value, "big")
     if label == "bool":
@@ -60,16 +60,17 @@ class Text:
     words: str
     """Characters in quotes for a string, else hex; safe to print."""
     slots: int
-    """How many it has besides the one where it stands."""
+    """How many slots the text has besides its first."""
 
 
 def read_text(
     type_: StoredType, read_word: Callable[[int], int], head: int, start: int
 ) -> Text | None:
-    """Return the text that stands at the slot ``head`` and goes on from the slot ``start``.
+    """Return the text at the slot ``head``, which continues from the slot ``start``.
 
-    Up to 31 bytes stand at ``head``, followed by twice their number; of more, only twice their
-    number plus 1. None where the slots hold no such thing, or more than LONGEST_TEXT bytes.
+    Up to 31 bytes are in ``head``, followed by twice their number; of a longer text, ``head`` has
+    only twice the number plus 1. None where the slots hold no text, or more than LONGEST_TEXT
+    bytes.
     """
     word = read_word(head)
     size = (word if word % 2 else word & 0xFF) // 2

@@ -1,4 +1,4 @@
-"""Each piece of evidence checked as ``chainkit council verify`` does, whatever the others are."""
+"""Checks each piece of evidence as ``chainkit council verify`` does, apart from other pieces."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ LARGEST_REPORT: Final = 2**26
 """Bytes of a report's file: many times what an endpoint takes as one transaction."""
 
 _HOPELESS: Final = (AccessRefused, EndpointUnavailable, RateLimited, WrongChain)
-"""Errors that no evidence causes: the next piece would meet them too."""
+"""Errors that no evidence causes: the next piece would have the same errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """An endpoint of the council's own, and what its registry holds at a block."""
+    """An endpoint of the council's own, and its registry at a block."""
 
     endpoint: Endpoint
     block: BlockReference
     registered: RegisteredNodes
     now_ns: int
-    """Nanoseconds since 1970: later than it was when an honest node signed any of the evidence."""
+    """Nanoseconds since 1970: later than any honest node's signature on the evidence."""
 
     @property
     def keys(self) -> dict[int, bytes]:
@@ -74,7 +74,7 @@ class Examiner:
     def examine(
         self, files: EvidenceFiles, advance: Advance
     ) -> tuple[list[Claim], list[Dismissed]]:
-        """Check all pieces of a folder; ``advance`` is told the parts of ``work`` that are done.
+        """Check all pieces of a folder; ``advance`` gets each finished part of ``work``.
 
         A fault in one piece does not affect the others. Raises ChainError where the endpoint stops
         answering, or serves another chain.
@@ -195,7 +195,8 @@ def _judged(
         accused = node_id if node_id in registered else None
         return Dismissed(piece.source, f"refuted: {judgement.reason}", accused)
     if judgement.needs_chain:
-        # Honest nodes serve such payloads in another order after a reorg, and many peers see it.
+        # Honest nodes serve such payloads in another order after a reorg, and many peers see the
+        # change.
         return Dismissed(piece.source, f"not proved: {judgement.reason}", node_id)
     if judgement.weight is Weight.CLAIMED:
         return _claim(piece, signed, registered, reason=judgement.reason)
@@ -216,7 +217,7 @@ def _not_proved(
 
 
 class _Meter:
-    """A piece's part of the bar: never more than it was taken for, and all of it at the end."""
+    """A piece's part of the bar: never more than the piece's work, and all of it at the end."""
 
     def __init__(self, size: int, advance: Advance) -> None:
         self._left = size

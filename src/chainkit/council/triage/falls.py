@@ -1,10 +1,10 @@
 """Times that fall in an originator's log: proved, and known of software that signs in parallel.
 
-XIP-49 §3.2.7 has an originator's times rise with its sequence ids, and two envelopes prove that
-they fell. A node of another make takes each time before it gives the id, so that under load two of
-them change places. No envelope is lost, changed or withheld by that, and no lie need be behind it:
-readers who sort by time see another order for as long as the fall. So such a proof says how much
-harm was done, and people decide.
+By XIP-49 §3.2.7 an originator's times rise with its sequence ids, and two envelopes prove a fall. A
+node of another make reads the clock before it gives the id, so that under load two envelopes change
+places. Such a fall loses, changes or withholds no envelope, and needs no lie: readers who sort by
+time see another order for as long as the fall. So the proof reports the harm that was done, and
+people decide.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from chainkit.text.counting import counted
 from chainkit.types import NANOSECONDS_PER_SECOND
 
 _MOST_NS: Final = MOST_SECONDS_AHEAD * NANOSECONDS_PER_SECOND
-"""A longer fall is more than two clocks of a network may differ by: no load explains it."""
+"""Longer falls are not explained by load: two clocks of a network may not differ by more."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -39,7 +39,7 @@ class Fall:
 def find_fall(report: Report) -> Fall | None:
     """Return the fall that a proved report shows; None for another failure, or a longer fall.
 
-    Call it for a report that was judged as proved. Raises MalformedData.
+    Call this function for a report whose verdict is proved. Raises MalformedData.
     """
     if report.misbehavior is not Misbehavior.OUT_OF_ORDER or report.topics is not None:
         return None
@@ -53,7 +53,7 @@ def find_fall(report: Report) -> Fall | None:
 
 
 def falls_in_words(falls: Collection[Fall]) -> str:
-    """Say how often times fell, since when, and what that does to readers; one fall at least."""
+    """Return how often times fell, since when, and the effect on readers; one fall at least."""
     since = datetime.fromtimestamp(min(falls).at_ns // NANOSECONDS_PER_SECOND, UTC)
     longest_ms = max(each.by_ns for each in falls) / 1e6
     return (

@@ -18,22 +18,22 @@ DEEPEST: Final = 16
 """Folders within folders that are looked into."""
 
 GATHER_PAGE: Final = "gather.json"
-"""The page of ``council gather`` in the folder itself: it tells of nodes, and is no evidence."""
+"""The page of ``council gather`` in the folder itself: it describes nodes, and is no evidence."""
 
 MOST_FILES: Final = 20_000
 """Entries that are looked at: more is no folder of evidence, but a wrong one."""
 
 _BUNDLE_NAMES: Final = frozenset({BUNDLE_NAME, *FILE_NAMES, REPORTS_NAME})
-"""Names of a bundle's files; anything else beside its page is evidence of its own."""
+"""Names of a bundle's files; any other file beside the bundle's page is separate evidence."""
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A bundle's folder, or a file that is named as a report's; nothing of it was read."""
+    """A bundle's folder, or a file with the name of a report's; its content was not read."""
 
     path: Path
     source: str
-    """Its path within the folder; a stranger chose it."""
+    """The piece's path within the folder; a stranger chose it."""
     is_bundle: bool
     size: int
     """Bytes to read."""
@@ -49,9 +49,9 @@ class EvidenceFiles:
 
 
 def find_evidence(directory: Path) -> EvidenceFiles:
-    """Return what may be evidence in a folder, which may itself be a bundle. No link is followed.
+    """Return the possible evidence in a folder, which may itself be a bundle. No link is followed.
 
-    Raises ConfigurationError where there is no such folder, or it holds nothing, or too much.
+    Raises ConfigurationError where there is no such folder, or it is empty, or holds too much.
     """
     subject, expected = f"evidence {directory}", "a folder of reports and bundles"
     if not directory.is_dir():
@@ -71,7 +71,7 @@ def find_evidence(directory: Path) -> EvidenceFiles:
 
 
 def _entries(folder: Path, depth: int) -> Iterator[tuple[Path, str | None]]:
-    """Yield each path to report, with the reason why it is no evidence, or None."""
+    """Yield each path of a report, with the reason why it is no evidence, or None."""
     is_bundle = os.path.lexists(folder / BUNDLE_NAME)
     if is_bundle:
         yield folder, None
@@ -112,4 +112,4 @@ def _size(path: Path) -> int:
     try:
         return path.lstat().st_size
     except OSError:
-        return 0  # whoever reads it is told why it cannot be
+        return 0  # The reader of the file reports why it cannot be evidence.

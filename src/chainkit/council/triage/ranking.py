@@ -83,7 +83,7 @@ def _sorted_out(
     counted, left_out = [], []
     first: dict[tuple[object, ...], str] = {}
     for claim in claims:
-        # Anybody can accuse nodes that never were: they have no rank.
+        # Anybody can accuse nodes that never existed: such nodes have no rank.
         node_id = claim.node_id if _is_registered(claim, registered) else None
         if (reason := _objection(claim, registered)) is not None:
             left_out.append(Dismissed(claim.source, reason, node_id))
@@ -103,7 +103,7 @@ def _is_registered(claim: Claim, registered: RegisteredNodes | None) -> bool:
 
 
 def _identity(claim: Claim) -> tuple[object, ...]:
-    """The identity of a claim: equal for claims that say the same in different files."""
+    """The identity of a claim: equal for claims with the same content in different files."""
     words = claim.proofs or claim.digest
     return claim.node_id, claim.misbehavior, claim.reporter, words
 
@@ -150,7 +150,7 @@ def _ranked(
 
 
 def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tuple[Action, str]:
-    """Say what to do; ``is_shown``: something proves it, whether or not a report of it counts."""
+    """Return the recommendation; ``is_shown``: something proves it, even if no report counts."""
     peers = max(peers_by_sample(tallies).values(), default=0)
     if any(map(_is_enough, tallies)):
         proved = sum(tally.proved - len(tally.falls) for tally in tallies)
@@ -168,7 +168,7 @@ def _recommendation(tallies: Sequence[Tally], needed: int, is_shown: bool) -> tu
 
 
 def _is_enough(tally: Tally) -> bool:
-    """Tell whether as many things are proved as suffice, beside times that fell."""
+    """Return whether enough things are proved, besides times that fell."""
     suffice = THRESHOLDS[tally.misbehavior].proofs
     return suffice is not None and tally.proved - len(tally.falls) >= suffice
 
@@ -208,7 +208,7 @@ def _grounds(
     needed: int,
     enough: Collection[Sample],
 ) -> tuple[str, ...]:
-    """Return sources that together show enough: each brings a proof or a reporter of its own."""
+    """Return sources that suffice together: each brings a proof or a reporter of its own."""
 
     def order(claim: Claim) -> tuple[int, bool, str]:
         return -len(claim.proofs), claim.sample not in enough, claim.source

@@ -38,9 +38,9 @@ class Threshold:
     """The reports that suffice, of one type."""
 
     proofs: int | None
-    """Different proofs; None where nothing can prove it."""
+    """Different proofs; None where nothing can prove this type."""
     sample: Sample | None
-    """The sample that its unproved reports belong to; None where people judge them."""
+    """The sample in which unproved reports of this type count; None where people decide."""
 
 
 THRESHOLDS: Final[Mapping[Misbehavior, Threshold]] = {

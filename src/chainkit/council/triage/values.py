@@ -18,14 +18,14 @@ RegisteredNodes: TypeAlias = Mapping[int, RegisteredNode]
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A report's or a bundle's claim about one node, once it was checked."""
+    """A report's or a bundle's claim about one node, after its check."""
 
     source: str
-    """Path of its file or folder; a stranger chose it."""
+    """Path of the claim's file or folder; a stranger chose it."""
     node_id: int
     misbehavior: Misbehavior
     reporter: bytes | None
-    """65 bytes: the public key that signed; None where it is unsigned."""
+    """65 bytes: the public key that signed; None where the claim is unsigned."""
     proofs: frozenset[bytes]
     """Digests of data that the node signed and no honest node can sign; empty where nothing is
     proved."""
@@ -34,7 +34,7 @@ class Claim:
     accused_key: bytes | None
     """65 bytes; None where no such node is registered."""
     is_from_node: bool = False
-    """Whether the reporter says that it is a node and saw this itself."""
+    """Whether the reporter states that it is a node and saw this itself."""
     fall: Fall | None = None
     """The time that fell, if the proof shows that; None otherwise."""
     reason: str = ""
@@ -42,7 +42,7 @@ class Claim:
 
     @property
     def sample(self) -> Sample | None:
-        """The sample that its reporter counts in; None for a proof, and where people judge."""
+        """The sample in which the reporter counts; None for a proof, and where people decide."""
         return None if self.proofs else THRESHOLDS[self.misbehavior].sample
 
 
@@ -53,13 +53,14 @@ class Dismissed:
     source: str
     reason: str
     node_id: int | None = None
-    """The accused node, if it was read and is registered."""
+    """The accused node, if the evidence was read and the node is registered."""
     is_unchecked: bool = False
-    """Whether it was not checked for want of a clear answer, an endpoint or a trusted hash."""
+    """Whether the evidence was not checked for lack of a clear answer, an endpoint or a trusted
+    hash."""
 
 
 class Action(StrEnum):
-    """Recommendations about a node; the most urgent stands first."""
+    """Recommendations about a node, the most urgent first."""
 
     DISABLE = "disable"
     WAIT = "wait"
@@ -72,13 +73,13 @@ class Reporter:
     """A signer of reports that count."""
 
     key: bytes
-    """65 bytes. Any signature over any bytes gives one: alone it establishes nobody."""
+    """65 bytes. Any signature over any bytes gives a key: alone it establishes nobody."""
     node: RegisteredNode | None
     """None for a key that no node has, or where no registry was read."""
 
     @property
     def independent(self) -> str | None:
-        """Its identity, None where it is not established: nodes of one holder are one reporter."""
+        """The reporter's identity, None if not established; one for all nodes of a holder."""
         return None if self.node is None else self.node.holder
 
 
@@ -94,9 +95,9 @@ class Tally:
     reporters: tuple[Reporter, ...]
     """Reporters whose reports count, in the order of their keys."""
     peers: tuple[Reporter, ...] = ()
-    """Those of them who count in a sample: they report more than times that fell."""
+    """Those of the reporters who count in a sample: they report more than times that fell."""
     falls: tuple[Fall, ...] = ()
-    """Those of ``proved`` that are times that fell, by their times."""
+    """Those of ``proved`` that are falls of times, by their times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ class RankedNode:
     recommendation: str
     """A few words."""
     grounds: tuple[str, ...]
-    """Sources that a proposal to disable the node rests on; empty unless it should be."""
+    """Sources for a proposal to disable the node; empty unless the node should be disabled."""
 
     @property
     def severity(self) -> Severity | None:
@@ -131,7 +132,7 @@ class RankedNode:
 
     @property
     def reporters(self) -> int:
-        """How many independent ones there are."""
+        """How many independent reporters there are."""
         return independent(each for tally in self.tallies for each in tally.reporters)
 
 
@@ -164,5 +165,5 @@ def peers_by_sample(tallies: Iterable[Tally]) -> dict[Sample, int]:
 
 
 def independent(reporters: Iterable[Reporter]) -> int:
-    """Return how many independent ones there are among some reporters, of those established."""
+    """Return the number of independent reporters among some reporters, of those established."""
     return len({each.independent for each in reporters} - {None})

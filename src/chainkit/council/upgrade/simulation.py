@@ -29,7 +29,7 @@ def simulate_upgrade(
 ) -> None:
     """Call the upgrade to a deployed implementation as an administrator.
 
-    Raises RefusedRequest in the contract's words where it reverts.
+    Raises RefusedRequest with the contract's error where the upgrade reverts.
     """
     _simulate(state, name, proxy, upgrade_calldata(name, implementation), sender, {})
 
@@ -39,8 +39,9 @@ def simulate_undeployed_upgrade(
 ) -> None:
     """Call the upgrade as an administrator with ``code`` put at the stand-in for this one call.
 
-    ``sequence`` is what that code has as its originator sequence. Raises ConfigurationError where
-    the endpoint cannot do so, and RefusedRequest in the contract's words if the upgrade reverts.
+    ``sequence`` is the originator sequence in that code. Raises ConfigurationError where the
+    endpoint cannot override code, and RefusedRequest with the contract's error if the upgrade
+    reverts.
     """
     overrides = {hex0x(STAND_IN): {"code": hex0x(code)}}
     # Without the code the contract would blame the sequence: nothing answers like a wrong one.

@@ -1,4 +1,4 @@
-"""Upgrade one of the two logs to this package's code: compared and simulated before it is sent.
+"""Upgrades a log to this package's code: compared and simulated before a transaction is sent.
 
 The new code is always this package's. Deployed code is identified by its bytes, never by its own
 statements. Its storage is compared with the new one namespace by namespace: values that the old
@@ -49,7 +49,7 @@ from chainkit.types import ADDRESS_LENGTH, BlockReference, Receipt
 
 @dataclass(frozen=True, slots=True)
 class LogState:
-    """State that an upgrade must leave as it is."""
+    """State that an upgrade must leave unchanged."""
 
     originator_sequence: str
     """Checksummed address."""
@@ -76,15 +76,15 @@ class UpgradePlan:
     release: Release | None
     """The deployed release; None if the code is no known release's."""
     implementation: bytes | None
-    """20 bytes: what the proxy would run; None if it is not deployed yet."""
+    """20 bytes: the proxy's next code; None if it is not deployed yet."""
     code: bytes
-    """The new implementation's; at a stand-in address if it is not deployed yet."""
+    """The new implementation's immutables; at a stand-in address if it is not deployed yet."""
     sender: str
     """Checksummed address: the administrator that the upgrade was simulated from."""
     is_simulated: bool
     """False where the endpoint cannot simulate code that is not deployed yet."""
     administrators: tuple[str, ...]
-    """Checksummed addresses: any one of them may send it."""
+    """Checksummed addresses: any one of these accounts may send the upgrade."""
     calldata: bytes | None
     """Calldata of the proxy's `upgradeToAndCall`; None while the implementation has no address."""
     gas: int | None
@@ -109,7 +109,7 @@ class UpgradePlan:
 
     @property
     def storage_changes(self) -> tuple[StorageChange, ...]:
-        """How the storage differs; nothing can be said of unknown code."""
+        """The differences of the storage; none are known for unknown code."""
         return compare_storage(self.release.storage, self.proposed.storage) if self.release else ()
 
     @property
@@ -133,10 +133,10 @@ def plan_upgrade(
 ) -> UpgradePlan:
     """Plan the upgrade of a log to this package's code and simulate it as an administrator.
 
-    Without ``implementation`` the code is simulated where nothing stands yet, or not at all if the
+    Without ``implementation`` the code is simulated at an unused address, or not at all if the
     endpoint cannot and not ``must_simulate``. Raises ConfigurationError where the upgrade would
-    change nothing, the code at ``implementation`` is not this package's, or it cannot be simulated,
-    and RefusedRequest in the contract's words if the simulation reverts.
+    change nothing, the code at ``implementation`` is not this package's, or the upgrade cannot be
+    simulated, and RefusedRequest with the contract's error if the simulation reverts.
     """
     state, proxy = ContractState(endpoint, block), _proxy(record, name).address
     current = state.implementation(proxy)
@@ -188,10 +188,10 @@ def check_administrator(plan: UpgradePlan, signer: Signer) -> None:
 def deploy_implementation(
     sending: Sending, record: DeploymentRecord, name: str, signer: Signer
 ) -> DeployedContract:
-    """Deploy this package's implementation for a log; any account can, it gets no power by it.
+    """Deploy this package's implementation for a log; any account may, and gets no right by it.
 
-    Raises ConfigurationError where it could cost too much, and TransactionFailed where it reverted
-    or is not mined in time, or other code stands there.
+    Raises ConfigurationError where the deployment could cost too much, and TransactionFailed where
+    it reverted or is not mined in time, or there is other code at the address.
     """
     endpoint = sending.endpoint
     sequence = to_checksum_address(record.originator_sequence.address)
@@ -214,11 +214,11 @@ def deploy_implementation(
 def execute_upgrade(
     sending: Sending, record: DeploymentRecord, plan: UpgradePlan, signer: Signer
 ) -> Receipt:
-    """Send a plan's upgrade and prove from the chain that it changed the code and nothing else.
+    """Send a plan's upgrade and prove from the chain that only the code has changed.
 
-    Raises ConfigurationError where it could cost too much, and TransactionFailed where the
+    Raises ConfigurationError where the upgrade could cost too much, and TransactionFailed where the
     transaction reverted or is not mined in time, where the proxy runs another implementation
-    afterwards, or where what an upgrade must leave is another.
+    afterwards, or where state has changed that an upgrade must not change.
     """
     check_administrator(plan, signer)
     assert plan.implementation and plan.calldata and plan.gas, "an implementation is deployed"
@@ -241,7 +241,7 @@ def execute_upgrade(
 
 
 def read_log_state(state: ContractState, name: str, proxy: bytes) -> LogState:
-    """Return what an upgrade must leave as it is."""
+    """Return the state that an upgrade must leave unchanged."""
     return LogState(
         originator_sequence=to_checksum_address(state.ask(name, proxy, "originatorSequence")),
         topic_kind=state.ask(name, proxy, "topicKind"),
@@ -265,7 +265,7 @@ def _administrators(state: ContractState, name: str, proxy: bytes) -> tuple[str,
 
 
 def _failure(endpoint: Endpoint, plan: UpgradePlan, parent: BlockReference) -> str:
-    """Explain why an upgrade reverted, by calling it again on the block before."""
+    """Return why an upgrade reverted, by calling the upgrade again on the block before."""
     try:
         endpoint.call(plan.proxy, plan.calldata or b"", parent, plan.sender)
     except RefusedRequest as error:

@@ -1,6 +1,6 @@
-"""Key packages: the keys under which an installation is invited (RFC 9420 §10, leaf nodes §7.2).
+"""Key packages: the keys with which an installation is invited (RFC 9420 §10, leaf nodes §7.2).
 
-A node stores a key package for strangers to fetch, so that it must be whole, signed by the
+A node stores a key package for strangers to fetch, so that the package must be whole, signed by the
 installation, and of use now.
 """
 
@@ -17,7 +17,8 @@ from chainkit.protocol.mls.presentation import Reader
 from chainkit.types import NANOSECONDS_PER_SECOND
 
 MAXIMUM_KEY_PACKAGE_LENGTH: Final = 64 * 1024
-"""Bytes; today's take fewer than 2,000, with a post-quantum key among their extensions."""
+"""Most bytes; today's packages have fewer than 2,000, with a post-quantum key among their
+extensions."""
 
 _SUBJECT: Final = "key package"
 _CIPHER_SUITES: Final = (1, 3)
@@ -33,7 +34,7 @@ _DEFAULT_EXTENSIONS: Final = frozenset(range(1, 6))
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """Bytes as they came, and the signature that stands behind them."""
+    """Bytes as they came, and the signature that follows them."""
 
     content: bytes
     signature: bytes
@@ -45,7 +46,7 @@ class KeyPackage:
 
     cipher_suite: int
     init_key: bytes
-    """32 bytes: welcomes are encrypted to it."""
+    """32 bytes: the key to which welcomes are encrypted."""
     installation_key: bytes
     """32 bytes, Ed25519: the leaf node's signature key, which is the installation's identity."""
     credential: bytes
@@ -69,10 +70,10 @@ class _LeafNode:
 
 
 def parse_key_package(data: bytes) -> KeyPackage:
-    """Take a serialized KeyPackage apart, to its last byte. Signatures are not checked here.
+    """Decode a serialized KeyPackage, to its last byte. Signatures are not checked here.
 
-    Raises MalformedMls where it does not parse, is too large, of another version, cipher suite or
-    kind of credential, or breaks a rule of RFC 9420 §7.3 and §10.1 that needs no clock.
+    Raises MalformedMls where the package does not parse, is too large, of another version, cipher
+    suite or kind of credential, or breaks a rule of RFC 9420 §7.3 and §10.1 that needs no clock.
     """
     if len(data) > MAXIMUM_KEY_PACKAGE_LENGTH:
         expected = f"at most {MAXIMUM_KEY_PACKAGE_LENGTH} bytes"
@@ -105,7 +106,7 @@ def check_key_package(package: KeyPackage, now_ns: int) -> None:
     """Check the lifetime and both signatures of a key package (RFC 9420 §7.3, §10.1).
 
     ``now_ns`` is in nanoseconds since 1970. Raises MalformedMls where the package is not valid yet
-    or no longer, and InvalidSignature where its installation did not sign it.
+    or no longer, and InvalidSignature where its installation's signature is invalid.
     """
     now = now_ns // NANOSECONDS_PER_SECOND
     if not package.not_before <= now <= package.not_after:

@@ -17,8 +17,8 @@ def verify_with_label(
 ) -> None:
     """Raise InvalidSignature unless ``signature`` is over ``content`` under a label.
 
-    ``public_key`` is an Ed25519 key of 32 bytes, a signature has 64; of other lengths they are
-    invalid. ``label`` goes without its prefix, ``subject`` names the content in the error.
+    ``public_key`` is an Ed25519 key of 32 bytes, a signature has 64; other lengths are invalid.
+    ``label`` is without its prefix, ``subject`` names the content in the error.
     """
     signed = written_vector(_PREFIX + label) + written_vector(content)
     try:

@@ -1,7 +1,8 @@
-"""The header of an MLS message: which group, which epoch, and what kind of content (RFC 9420 §6).
+"""The header of an MLS message: its group, its epoch, and its kind of content (RFC 9420 §6).
 
-A PrivateMessage shows these in the clear, and encrypts who sent it and what. A node needs them to
-tell commits and proposals, which belong to the chain, from application messages.
+A PrivateMessage has these fields in the clear, and encrypts the sender and the content. A node
+needs the fields to distinguish commits and proposals, which belong to the chain, from application
+messages.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class MessageHeader:
     """A uint64."""
     content_type: ContentType
     authenticated_data: bytes
-    """The author's words to the members, who alone can tell that they are his."""
+    """The author's data for the members, who alone can check that the author wrote it."""
     sender_data: bytes = b""
     """The encrypted sender data of a PrivateMessage: no two messages have the same."""
 
@@ -62,7 +63,7 @@ def parse_message_header(data: bytes) -> MessageHeader:
     """Read the header of an MLSMessage that is a PublicMessage or a PrivateMessage.
 
     A PrivateMessage is read to its end. The content of a PublicMessage is left unread, and its
-    members judge it. Raises MalformedMls for anything else, and for an application message that is
+    members check it. Raises MalformedMls for anything else, and for an application message that is
     not encrypted.
     """
     reader = Reader(data, "mls message")

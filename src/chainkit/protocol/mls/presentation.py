@@ -18,7 +18,7 @@ _LEAST_LENGTHS: Final = (0, 1 << 6, 1 << 14)
 
 
 def written_vector(content: bytes) -> bytes:
-    """Return bytes with their length before them, in the shortest form (RFC 9420 §2.1.2)."""
+    """Return bytes with their length in front, in the shortest form (RFC 9420 §2.1.2)."""
     length = len(content)
     if length < _LEAST_LENGTHS[1]:
         return length.to_bytes(1, "big") + content
@@ -28,7 +28,7 @@ def written_vector(content: bytes) -> bytes:
 
 
 class Reader:
-    """Reads fields of a message one after another; each error says where it is.
+    """Reads fields of a message one after another; each error contains the position.
 
     ``subject`` names the message in errors; ``start`` is where ``data`` begins in it.
     """
@@ -48,7 +48,7 @@ class Reader:
         return int.from_bytes(self._take(size), "big")
 
     def vector(self) -> bytes:
-        """Return the bytes of a vector whose length stands before it (RFC 9420 §2.1.2).
+        """Return the bytes of a vector whose length is in front (RFC 9420 §2.1.2).
 
         Raises MalformedMls where the length is not in its shortest form, or fewer bytes follow.
         """
@@ -85,7 +85,7 @@ class Reader:
             raise self.malformed("the end", f"{len(self._data) - self.position} more bytes")
 
     def malformed(self, expected: object, got: object) -> MalformedMls:
-        """Return an error about what was read last, with its place."""
+        """Return an error about the field that was read last, with its place."""
         return MalformedMls(self._subject, expected, got, f"byte {self._start + self.position}")
 
     def _take(self, size: int) -> bytes:

@@ -7,7 +7,7 @@ from google.protobuf.internal import api_implementation
 
 from chainkit.errors import ConfigurationError
 
-# The runtimes differ in what they take for well-formed (depth of groups, text that is no UTF-8),
+# The runtimes differ in which messages are well-formed (depth of groups, text that is no UTF-8),
 # and every node must serve and quarantine the same payloads.
 if api_implementation.Type() != "upb":
     raise ConfigurationError(

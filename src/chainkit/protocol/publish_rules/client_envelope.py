@@ -1,4 +1,4 @@
-"""Client envelopes, as far as their bytes alone tell whether they may be published (§3.3.2).
+"""Checks client envelopes by their bytes alone: may they be published? (§3.3.2)
 
 Today's clients leave ``target_originator`` 0 and let the payer name the target. Their group ids
 have 16 bytes. Commits, proposals and identity updates belong to the chain, all else to an
@@ -27,7 +27,7 @@ from chainkit.types import HASH_LENGTH, Cursor, TopicKind
 
 
 class Destination(StrEnum):
-    """Where a payload gets its sequence id (XIP-49 §3.3.4, fourth rule of a publish)."""
+    """The source of a payload's sequence id (XIP-49 §3.3.4, fourth rule of a publish)."""
 
     CHAIN = "chain"
     ORIGINATOR = "originator"
@@ -35,15 +35,15 @@ class Destination(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ParsedClientEnvelope:
-    """A ClientEnvelope whose topic matches its payload, taken apart."""
+    """A decoded ClientEnvelope whose topic matches its payload."""
 
     client_envelope: bytes
-    """As it came."""
+    """The bytes as they came."""
     kind: TopicKind
     identifier: bytes
     """The topic after its kind byte: 1 to 32 bytes for a group, 32 for all others."""
     target_originator: int | None
-    """Node id that the client names; None where it names none, or the chain."""
+    """Node id that the client names; None where the client names no node, or the chain."""
     last_seen: Cursor
     """The topic's payloads that the client had seen."""
     destination: Destination
@@ -70,7 +70,7 @@ _IDENTIFIER_LENGTH: Final = HASH_LENGTH
 
 
 def parse_client_envelope(data: bytes) -> ParsedClientEnvelope:
-    """Take a ClientEnvelope apart and check its topic and payload (XIP-49 §3.3.2, §3.3.4).
+    """Decode a ClientEnvelope and check its topic and payload (XIP-49 §3.3.2, §3.3.4).
 
     Raises PublishRefused with NOT_A_CLIENT_ENVELOPE, NOT_STRICT, WRONG_TOPIC or INVALID_PAYLOAD.
     Signatures and lifetime of a key package are not checked here, nor an identity update's

@@ -1,4 +1,4 @@
-"""The judgement of one PayerEnvelope by the node that is asked to publish it (XIP-49 §3.3.4)."""
+"""Checks one PayerEnvelope for the node that is asked to publish it (XIP-49 §3.3.4)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from chainkit.protocol.strict import NotStrict
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
 
 CURSOR_ROOM: Final = 100
-"""Entries of a cursor beyond the originators that a node holds: clients may name others with 0."""
+"""Entries of a cursor beyond the originators that a node holds: clients may list others with 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class PublishRequest:
-    """A PayerEnvelope that keeps all rules that need nothing but its bytes."""
+    """A PayerEnvelope that keeps all rules that need only its bytes."""
 
     payer_envelope: bytes
-    """As it came."""
+    """The bytes as they came."""
     payer_key: bytes
     """65 bytes, recovered from the payer's signature."""
     target_originator: int | None
-    """Node id that the payer's signature binds; None where it binds none."""
+    """Node id that the payer's signature covers; None where it covers none."""
     retention_days: int | None
     """The payer's wish, from 1 to 365; None where there is none."""
     client: ParsedClientEnvelope
@@ -75,16 +75,17 @@ def check_published_length(client_envelope: bytes) -> None:
 def check_paid_length(payer_envelope: bytes) -> None:
     """Check that readers can receive the envelope that an originator makes of a PayerEnvelope.
 
-    Raises PublishRefused. ``read_publish`` checks no such length: what others took is read.
+    Raises PublishRefused. ``read_publish`` checks no such length: envelopes that other nodes
+    accepted are read.
     """
     _check_length("payer envelope", payer_envelope, MOST_PAID_LENGTH)
 
 
 def read_publish(payer_envelope: bytes) -> PublishRequest:
-    """Take a PayerEnvelope apart and check what its bytes alone show (XIP-49 §3.3.4).
+    """Decode a PayerEnvelope and check all that its bytes alone show (XIP-49 §3.3.4).
 
-    Raises PublishRefused: the payer's signature, the retention, and whatever
-    ``parse_client_envelope`` finds.
+    Raises PublishRefused: the payer's signature, the retention, and the reasons of
+    ``parse_client_envelope``.
     """
     try:
         payer = parse_payer_envelope(payer_envelope)
@@ -107,10 +108,10 @@ def read_publish(payer_envelope: bytes) -> PublishRequest:
 
 
 def judge_publish(publish: PublishRequest, view: NodeView) -> None:
-    """Check what a publish demands of this node, now (XIP-49 §3.3.4).
+    """Check the rules of a publish that depend on this node, now (XIP-49 §3.3.4).
 
     Raises PublishRefused: the target, the cursor, and the lifetime and signatures of a key package.
-    A payload that belongs to the chain is taken if it names no node; whoever calls posts it.
+    A payload that belongs to the chain is accepted if it names no node; the caller posts it.
     """
     check_target(publish, view.node_id)
     check_position(publish.client, view)
@@ -168,7 +169,7 @@ def check_position(client: ParsedClientEnvelope, view: NodeView) -> None:
 
 
 def depends_on_position(client: ParsedClientEnvelope) -> bool:
-    """Tell whether ``check_position`` looks at the node's cursor or at the topic's commits."""
+    """Return whether ``check_position`` looks at the node's cursor or at the topic's commits."""
     return bool(client.last_seen.sequence_ids) or _must_name_latest(client)
 
 

@@ -18,7 +18,7 @@ class RefusalReason(StrEnum):
     TOO_LARGE = "an envelope in a frame has to fit into 4 MiB"
     NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
     NOT_STRICT = "readers differ on these bytes"
-    """Our own rule (ADR 54): XIP-49 does not say in which form a message is written."""
+    """Our own rule (ADR 54): XIP-49 does not prescribe the form of a message."""
     WRONG_TOPIC = "topic does not match the payload"
     INVALID_PAYLOAD = "payload breaks the rules of its kind"
     NO_TARGET = "no target originator"
@@ -61,7 +61,7 @@ def refused_as_unread(reason: RefusalReason, error: NotStrict) -> PublishRefused
 
 
 def refused_because(reason: RefusalReason, error: MalformedData) -> PublishRefused:
-    """Return a refusal that says the same as an error about the bytes."""
+    """Return a refusal with the content of an error about the bytes."""
     refusal = PublishRefused(error.subject, error.expected, error.got, error.place)
     refusal.reason = reason
     return refusal

@@ -68,7 +68,7 @@ class Operator:
         return self.indexer
 
     def holds(self, envelope: bytes) -> bool:
-        """Tell whether the node's database has an envelope."""
+        """Return whether the node's database has an envelope."""
         with closing(sqlite3.connect(self.database)) as connection:
             query = "SELECT count(*) FROM envelopes WHERE envelope = ?"
             (count,) = connection.execute(query, (envelope,)).fetchone()

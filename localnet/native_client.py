@@ -94,7 +94,7 @@ class NativeClient:
         return installation_id
 
     async def can_add(self, other: NativeClient) -> bool:
-        """Tell whether the node from which this client reads has the other one's key package."""
+        """Return whether the node from which this client reads has the other one's key package."""
         wanted = other.installation_id
         try:
             found = await self._client.get_key_package_statuses_for_installation_ids([wanted])

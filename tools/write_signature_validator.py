@@ -38,7 +38,7 @@ def content() -> str:
 
 
 def is_outdated() -> bool:
-    """Tell whether the file is missing, or not what the source compiles to."""
+    """Return whether the file is missing, or not what the source compiles to."""
     return not TARGET.exists() or TARGET.read_text("utf-8") != content()
 
 

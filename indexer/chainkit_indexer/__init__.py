@@ -1,1 +1,1 @@
-"""The node operator's service: follow the chain, build signed node-0 envelopes, export them."""
+"""The node operator's service: follows the chain, builds signed node-0 envelopes, exports them."""

@@ -1,4 +1,4 @@
-"""Work between two steps, when nothing else is to do at the head: it rests longer than it works."""
+"""Background tasks between two steps, when nothing is to do at the head; they rest longest."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from chainkit.errors import ChainError, StoreUnavailable
 from chainkit.service.log_lines import LogEvent, log_event
 
 _REST_AFTER_WORK: Final = 9.0
-"""Rests so much longer than it worked: the payloads' steps wait for a slow answer."""
+"""The rest is this many times as long as the work: a slow answer delays the payloads' steps."""
 
 
 @dataclass(slots=True)
 class Chore:
-    """When to do the next piece of such work, and what to do about its errors."""
+    """The schedule of a background task, and the handling of its errors."""
 
     name: str
     """Name of the log event of an error."""
@@ -39,10 +39,10 @@ class Chore:
         self._due = self.clock()
 
     def do(self, endpoint: Endpoint, piece: Callable[[], float]) -> None:
-        """Do a piece if one is due; it returns the seconds to wait before the next one.
+        """Do a piece if one is due; it returns the seconds until the next piece.
 
         An error of the endpoint or the database is reported, logged once, and ends the piece: no
-        envelope depends on such work.
+        envelope depends on a background task.
         """
         began = self.clock()
         if began < self._due:

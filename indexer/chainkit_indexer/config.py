@@ -24,10 +24,11 @@ class IndexerSettings:
 
     deployment: FollowedDeployment
     page_blocks: int = DEFAULT_PAGE_BLOCKS
-    """Most blocks that one step commits. Changes nothing in what is stored."""
+    """Most blocks that one step commits. The number does not change the stored rows."""
     finality: FinalityPolicy = _DEFAULT_FINALITY
     """Above the final block, the blocks are kept to compare, and reorgs are repaired."""
     serves_final_only: bool = False
-    """Follow the chain only up to its final block, so that nothing served is ever taken back."""
+    """Follow the chain only up to its final block, so that no served envelope is ever taken
+    back."""
     trusts_one_endpoint: bool = False
-    """Sign what one endpoint alone says, where its answers cannot be proved."""
+    """Sign the answers of one endpoint alone, where they cannot be proved."""

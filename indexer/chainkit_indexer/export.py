@@ -60,11 +60,11 @@ class FileProgress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An export's content now, and the part of it that was there before."""
+    """An export's content now, and the part that an earlier export wrote."""
 
     manifest: Manifest
     kept: tuple[str, ...]
-    """Files of finished ranges that stayed as they were."""
+    """Files of finished ranges that did not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +88,10 @@ def write_export(
 
     ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS. Safe
     while an indexer writes: everything is read in one transaction, and nothing is published before
-    that has ended well. It checks the sizes of the finished ranges that exist already, and with
-    ``check_digests`` their digests. Raises StoreUnavailable where it did not end well, and
+    the transaction has succeeded. The sizes of existing finished ranges are checked, and with
+    ``check_digests`` their digests. Raises StoreUnavailable where the transaction failed, and
     StoreError where nothing was indexed so far, the folder holds anything else (another node's or
-    chain's export, other ranges, a file that changed), or it cannot be written.
+    chain's export, other ranges, a file that changed), or cannot be written.
     """
     with ExportFolder(directory, EXPORT_KIND, [*_RANGED, *_WHOLE]) as folder:
         with store.reading() as connection:
@@ -156,9 +156,9 @@ def _registry(connection: Connection) -> dict[str, Any] | None:
 def _kept_files(
     connection: Connection, directory: Path, before: Manifest | None, about: Mapping[str, Any]
 ) -> dict[str, Mapping[str, Any]]:
-    """Return the finished ranges that an earlier export wrote and nothing has contradicted since.
+    """Return the finished ranges of an earlier export that no reorg has changed since.
 
-    Only an operator who rewinds below the final block makes a later reorg reach into one.
+    A later reorg reaches into a finished range only if an operator rewinds below the final block.
     """
     if before is None:
         return {}
@@ -215,7 +215,7 @@ def _write_files(
 
 
 def _ranges(about: Mapping[str, Any]) -> Iterator[_Range]:
-    """Cut the blocks at the multiples of the range's size, so that all nodes cut them alike."""
+    """Cut the blocks at multiples of the range's size, so that all nodes use the same ranges."""
     first, last, size = about["from_block"], about["to_block"], about["range_blocks"]
     final_block = -1 if about["final_block"] is None else about["final_block"]
     while first <= last:

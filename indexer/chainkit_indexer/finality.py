@@ -1,7 +1,7 @@
 """Which blocks are final: a policy that the operator sets (soft finality, XIP-49 §2.1.2).
 
-The chain may still replace blocks above the final block; those at or below it never change again.
-Ages are measured between two headers, never by the local clock.
+The chain may still replace blocks above the final block; the final block and those below never
+change again. Ages are measured between two headers, never by the local clock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chainkit.errors import ConfigurationError, InconsistentAnswer
 from chainkit.types import BlockHeader
 
 if TYPE_CHECKING:
-    # It takes longer to import than `--help` to answer.
+    # Importing this module takes longer than a whole `--help`.
     from chainkit.chain import Endpoint
 
 NOTHING_FINAL: Final = -1
@@ -57,7 +57,7 @@ class FinalityPolicy:
         return cls(blocks=None, milliseconds=number) if match[2] else cls(blocks=number)
 
     def __str__(self) -> str:
-        """Write it as ``parse`` reads it."""
+        """Return the policy in the form that ``parse`` reads."""
         if self.tag is not None:
             return self.tag
         return f"{self.milliseconds}ms" if self.blocks is None else str(self.blocks)
@@ -71,9 +71,9 @@ class FinalityPolicy:
     ) -> int:
         """Return the height of the final block of the chain that ends in ``head``.
 
-        ``known`` is the height that was final before (NOTHING_FINAL before the first): the answer
-        is never below it. ``hash_of`` gives the hash of a block of that chain, if it is known.
-        Raises InconsistentAnswer where the chain's own final block is of another one.
+        ``known`` is the height that was final before (NOTHING_FINAL before the first): the result
+        is never lower. ``hash_of`` returns the hash of a block of the chain, if known. Raises
+        InconsistentAnswer where the chain's own final block is on another chain.
         """
         if self.tag is not None:
             found = self._tagged_block(endpoint, head, hash_of)

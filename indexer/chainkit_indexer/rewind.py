@@ -1,9 +1,9 @@
 """Takes everything above a block back into the journal, as a reorg does, for the operator.
 
-The next run reads it again: payloads that are still on the chain become kept or moved, the rest
-stays dropped. Down to the final block the known blocks give the earlier cursor. Below it, the
-stored rows and the chain together give it. The newest payload that stays must be in the same block
-on the chain, because all blocks of a branch must be taken back together.
+The next run reads these blocks again: payloads that are still on the chain become kept or moved,
+the others stay dropped. Down to the final block the known blocks give the earlier cursor. Below the
+final block, the stored rows and the chain together give the cursor. The newest payload that stays
+must be in the same block on the chain, because all blocks of a branch must be taken back together.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Rewind:
     position: IndexedBlock
     """Where the cursor is."""
     target: IndexedBlock
-    """Where it goes."""
+    """The cursor after the rewind."""
     to_block: int
-    """The block that was asked for: the target is this one, or below it."""
+    """The requested block: the target is this block, or one below."""
     final_block: int
     """The final block before; -1 where there was none."""
     envelopes: int
@@ -46,7 +46,7 @@ class Rewind:
 
     @property
     def reason(self) -> str | None:
-        """The reason why it goes further back than was asked; None where it does not."""
+        """Why the target is below the requested block; None where it is not."""
         if (first := self.target.header.number + 1) > self.to_block:
             return None
         blocks = f"blocks {first} to {self.to_block}" if first < self.to_block else f"block {first}"
@@ -61,11 +61,11 @@ class Rewind:
 def plan_rewind(
     store: Store, to_block: int, below_final: bool = False, endpoint: Endpoint | None = None
 ) -> Rewind:
-    """Return what a rewind to a block would do. It writes nothing.
+    """Return the effect of a rewind to a block. Nothing is written.
 
     Raises StoreError for a block that is not below the cursor, that lies below the contracts, or
     below the final block unless ``below_final``. Then an ``endpoint`` is needed, and StoreError
-    names the highest block up to which the stored payloads are those of its chain.
+    names the highest block up to which the stored payloads are those of the endpoint's chain.
     """
     with store.reading() as connection:
         position, final_block = read_position(connection), read_final_block(connection)
@@ -87,10 +87,10 @@ def plan_rewind(
 
 
 def rewind(store: Store, plan: Rewind) -> int:
-    """Do what was planned, in one transaction; return the id of the reorg in the journal.
+    """Carry out a plan, in one transaction; return the id of the reorg in the journal.
 
-    Raises StoreError, and changes nothing, if the cursor moved meanwhile, or if it would take back
-    final blocks without being allowed to: then the known blocks are wrong.
+    Raises StoreError, and changes nothing, if the cursor moved meanwhile, or if the plan would take
+    back final blocks without permission: then the known blocks are wrong.
     """
     reorg_id, _ = store.retract(plan.position, plan.target, plan.below_final, plan.to_block)
     return reorg_id
@@ -133,7 +133,7 @@ def _target_on_chain(
         expected = f"a block up to {shared}"
         place = f"stored payloads above it lie in other blocks than at {endpoint.name}"
         raise StoreError(f"database {store.name}", expected, to_block, place)
-    # Between the last stored payload and ``to_block``, this chain may hold others.
+    # Between the last stored payload and ``to_block``, this chain may hold other payloads.
     last = max(
         (_block_of(connection, *each).number for each in sequence_ids.items() if each[1]),
         default=max(identity.first_block - 1, 0),

@@ -31,7 +31,7 @@ QUARANTINE_COLUMNS: Final = (*LOG_COLUMNS, "contract", "identifier", "payload", 
 
 @dataclass(frozen=True, slots=True)
 class IndexedBlock:
-    """A block that was followed, with the state of the originators' counters after it."""
+    """A block that was followed, with the originators' counters after it."""
 
     header: BlockHeader
     sequence_ids: Mapping[int, int]
@@ -43,7 +43,7 @@ class CursorState(NamedTuple):
     """How far a chain was followed."""
 
     position: IndexedBlock | None
-    """Where the cursor stands; None before the first page."""
+    """The cursor's position; None before the first page."""
     final_block: int
     """Height up to which nothing changes any more; NOTHING_FINAL before."""
 
@@ -59,7 +59,7 @@ class PlacedEvent(NamedTuple):
 
 
 def is_served_id(sequence_id: int) -> bool:
-    """Tell whether cursors and tables can hold a sequence id: 1 to 2^63 - 1.
+    """Return whether cursors and tables can hold a sequence id: 1 to 2^63 - 1.
 
     Counted ids reach the end after 290,000 years at a million payloads a second; sparse ones may be
     any uint64.
@@ -68,17 +68,17 @@ def is_served_id(sequence_id: int) -> bool:
 
 
 class Provenance(StrEnum):
-    """How it was established that a block contains these payloads and no others."""
+    """How the payloads of a block, and that there are no others, were established."""
 
     RECEIPTS = "receipts"
-    """Proved: by the header's hash, its bloom filter, and the receipts under its root."""
+    """Proved: by the header's hash, the bloom filter, and the receipts under the header's root."""
     SECOND_ENDPOINT = "second endpoint"
-    """Two endpoints of different hosts said the same."""
+    """Two endpoints of different hosts gave the same answer."""
     ONE_ENDPOINT = "one endpoint"
-    """One endpoint said so, in answers that fit each other."""
+    """One endpoint's answers, which fit each other."""
 
     def is_stronger_than(self, other: Provenance) -> bool:
-        """Tell whether it stands before the other, as they are listed here."""
+        """Return whether this kind is listed before the other."""
         ways = list(Provenance)
         return ways.index(self) < ways.index(other)
 
@@ -93,16 +93,16 @@ class ProvenanceRun:
 
     @property
     def blocks(self) -> int:
-        """How many they are."""
+        """The number of blocks."""
         return self.last_block - self.first_block + 1
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedPage:
-    """Consecutive blocks with all their payloads, proved as far as an endpoint lets us."""
+    """Consecutive blocks with all their payloads, proved as far as the endpoints allow."""
 
     start: IndexedBlock
-    """The block before the page, to which its first block links."""
+    """The block before the page, to which the page's first block links."""
     blocks: tuple[IndexedBlock, ...]
     """At least one."""
     events: tuple[PlacedEvent, ...]
@@ -112,7 +112,7 @@ class VerifiedPage:
 
     @property
     def last(self) -> IndexedBlock:
-        """Where the cursor stands after the page."""
+        """The cursor's position after the page."""
         return self.blocks[-1]
 
 
@@ -133,12 +133,12 @@ class Advanced:
     from_block: int
     """First height of the page."""
     cursor: BlockReference
-    """Last block of the page, where the cursor now stands."""
+    """Last block of the page, the cursor's new position."""
     head: BlockHeader
     """Newest block of the endpoint when the step began."""
     final_block: int
-    """Height up to which nothing changes any more; -1 where nothing is final yet. While catching
-    up it lies above the cursor."""
+    """Height up to which nothing changes any more; -1 where nothing is final yet. While catching up
+    it is above the cursor."""
     envelopes: int
     quarantined: int
     sequence_ids: Mapping[int, int]
@@ -168,7 +168,7 @@ class RolledBack:
     depth: int
     """Blocks taken back."""
     cursor: BlockReference
-    """The common ancestor, where the cursor now stands."""
+    """The common ancestor, the cursor's new position."""
     head: BlockHeader
     final_block: int
     retracted: int

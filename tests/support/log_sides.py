@@ -53,7 +53,7 @@ class Side:
         return RangeContent(b"".join(digests), expired)
 
     def has_expired(self, asked: LogRange, through: int) -> bool:
-        """Tell whether a range has only ids that expired and are not stored any more."""
+        """Return whether a range has only ids that expired and are not stored any more."""
         ids = range(asked.first, min(asked.last, through) + 1)
         return all(each in self.expired and each not in self.digests for each in ids)
 

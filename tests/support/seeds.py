@@ -41,7 +41,7 @@ def seeds_of_the_day(count: int) -> range:
 
 
 def is_of_a_day(seed: int) -> bool:
-    """Tell whether another run may not play it: nothing may be counted on that it shows."""
+    """Return whether another run may not play it: nothing may be counted on that it shows."""
     return seed >= _SEEDS_OF_A_DAY
 
 

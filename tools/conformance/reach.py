@@ -80,7 +80,7 @@ class Reach:
         return is_imported or one.is_command or not one.name or f"{one.path}:{one.name}" in names
 
     def _is_foreign(self, bases: Sequence[str]) -> bool:
-        """Tell whether a class extends one of another library, which may call its methods."""
+        """Return whether a class extends one of another library, which may call its methods."""
         return any(base not in self._bases or self._is_foreign(self._bases[base]) for base in bases)
 
 

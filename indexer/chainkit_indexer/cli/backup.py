@@ -87,7 +87,7 @@ def _revision(file: Path) -> str:
 def _echo(target: Path, as_json: bool) -> None:
     size, revision = target.stat().st_size, _revision(target)
     cursor = None
-    # Only the tables of this program's revision are read: an old copy stays as it is.
+    # Only the tables of this program's revision are read: an old copy stays unchanged.
     if revision == REVISION:
         with existing(str(target)) as store:
             position = store.position()

@@ -1,4 +1,4 @@
-"""Differences between the chain and the database, printed as they are found or kept for JSON."""
+"""Differences between the chain and the database, printed as they are found, or kept for JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Differences:
     """Prints the first differences as they are found, or keeps more of them for JSON."""
 
     def __init__(self, advance: Callable[[int], None], as_json: bool) -> None:
-        """Tell ``advance`` of the blocks that were compared."""
+        """Count the compared blocks by ``advance``."""
         self.kept: list[Difference] = []
         self.compared = advance
         self._as_json = as_json
@@ -34,11 +34,11 @@ class Differences:
             click.echo(fit(shortened(line)))
 
     def say_how_many_more(self, count: int) -> None:
-        """Say how many of all differences were not printed."""
+        """Print how many differences were not printed."""
         if (more := count - _MOST_IN_TEXT) > 0:
             listed = "all" if count <= _MOST_IN_JSON else f"the first {_MOST_IN_JSON}"
             click.echo(f"… and {more} more (--json lists {listed})")
 
     def as_json(self, count: int) -> dict[str, Any]:
-        """Return those that were kept as scripts read them, and the number of all."""
+        """Return the kept differences as scripts read them, and the number of all."""
         return {"difference_count": count, "differences": [asdict(each) for each in self.kept]}

@@ -169,7 +169,7 @@ def _blocks_behind(rpc_url: str, found: Status) -> int:
 
 
 def _with_registry(rpc_url: str, deployment_path: Path, found: Status) -> Status:
-    """Say which node this database is, and which nodes it is to follow, by the chain itself.
+    """Add which node this database is, and which nodes it is to follow, by the chain itself.
 
     A record that names no registry leaves the status as the database has it.
     """

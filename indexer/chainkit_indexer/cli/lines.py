@@ -1,4 +1,4 @@
-"""Lines for a person: no wider than a terminal, hashes and keys cut to what tells them apart."""
+"""Lines for a person: no wider than a terminal, hashes and keys cut to their first bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONG_HEX: Final = re.compile(rf"\b(0x[0-9a-f]{{{_SHOWN_DIGITS}}})[0-9a-f]{{2,}}
 
 
 def short(value: bytes) -> str:
-    """Write the first bytes of a hash or key, as ``index status`` does; JSON has all of them."""
+    """Write the first bytes of a hash or key, as ``index status`` does; JSON has all bytes."""
     return shortened("0x" + value.hex())
 
 
@@ -22,7 +22,7 @@ def shortened(text: str) -> str:
 
 
 def fit(line: str, indent: str = "") -> str:
-    """Indent a line, and go on in the next where it would be wider than a terminal."""
+    """Indent a line, and wrap it where it would be wider than a terminal."""
     return textwrap.fill(
         line,
         _COLUMNS,
@@ -34,5 +34,5 @@ def fit(line: str, indent: str = "") -> str:
 
 
 def cut(line: str) -> str:
-    """Cut a line whose end matters least where it would be wider than a terminal."""
+    """Cut a line where it would be wider than a terminal, if its end matters least."""
     return line if len(line) <= _COLUMNS else line[: _COLUMNS - 1] + "…"

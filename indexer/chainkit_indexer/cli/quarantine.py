@@ -55,7 +55,7 @@ def list_command(
       chainkit index quarantine list --database node.db --reason "not a ClientEnvelope"
     """
     with existing(database) as store:
-        # One more than is shown, to say that there are more.
+        # One row more than shown, to see whether there are more.
         found = list_quarantine(store, reason, from_block, limit + 1)
     listed = found[:limit]
     if as_json:

@@ -1,4 +1,4 @@
-"""Commands for a database in doubt: prove it, take blocks back, upgrade it."""
+"""Commands for a doubtful database: prove its rows, take blocks back, upgrade its tables."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _echo_end(
 
 
 def _answering(pool: EndpointPool) -> Endpoint:
-    """Return the first endpoint that shows a head; only it knows the transactions that it got."""
+    """Return the first endpoint with a head: only it knows the transactions that it received."""
 
     def with_head(endpoint: Endpoint) -> Endpoint:
         endpoint.head()

@@ -20,7 +20,7 @@ _CHUNK: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class PendingPage:
-    """A page whose payloads are on their way to become envelopes."""
+    """A page whose payloads are being made into envelopes."""
 
     page: VerifiedPage
     chunks: Sequence[tuple[Sequence[PlacedEvent], Outcomes]]

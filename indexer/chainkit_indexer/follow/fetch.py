@@ -1,13 +1,13 @@
-"""Reads from the chain and checks every answer; ``provenance`` proves what passes.
+"""Reads from the chain and checks every answer; ``provenance`` proves the checked page.
 
-An endpoint behind a load balancer mixes replicas: one lags and answers with empty logs, another
-stands on a fork. Blocks must link by parent hash from the cursor on; the end of a range must come
-in one batch with its logs; each log must lie in one of these blocks by hash, and in the bloom
-filter of its header; sequence ids must continue without a gap, unless they are sparse. Logs that
-are cut off at a page's end leave no gap within it, so the contracts' own counters, read at the
-page's last block by hash, must agree too. Where a deployment has no counter, or the endpoint no
-state so old, the bloom filter of each block that gave no log must exclude one, or be made up of all
-the logs of the block. Any other answer is an InconsistentAnswer: the page is asked for again.
+An endpoint behind a load balancer mixes replicas: one lags and answers with empty logs, another is
+on a fork. Blocks must link by parent hash from the cursor on; the end of a range must come in one
+batch with its logs; each log must lie in one of these blocks by hash, and in the bloom filter of
+its header; sequence ids must continue without a gap, unless they are sparse. Logs that are cut off
+at a page's end leave no gap within the page, so the contracts' own counters, read at the page's
+last block by hash, must agree too. Where a deployment has no counter, or the endpoint no state so
+old, the bloom filter of each block without logs must exclude them, or consist of all the logs of
+the block. Any other answer is an InconsistentAnswer: the page is asked for again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage, is_s
 
 _MAXIMUM_INDEX: Final = 2**31 - 1
 _Numbers = Mapping[int, int | None]
-"""Originator id to the last sequence id of its counter, None where there is no number."""
+"""Originator id to the last sequence id of its counter, None where the counter was not read."""
 
 
 @dataclass(frozen=True)
@@ -64,8 +64,8 @@ class PayloadLogs:
 def linked_headers(endpoint: Endpoint, first: int, last: int) -> list[BlockHeader]:
     """Return the headers from ``first`` to ``last``, each the parent of the next.
 
-    Raises InconsistentAnswer where one is missing, does not link, or has a time that an envelope
-    cannot contain or that is before its parent's.
+    Raises InconsistentAnswer where a header is missing, does not link, or has a time that an
+    envelope cannot contain or that is before its parent's.
     """
     return check_links(endpoint, first, endpoint.headers(range(first, last + 1)))
 
@@ -115,8 +115,8 @@ def fetch_page(
 ) -> VerifiedPage:
     """Return the payloads of some linked blocks, of which the first links to ``start``.
 
-    Asks for each block by hash: right near the head, where heights change their meaning. Raises
-    InconsistentAnswer where logs contradict the headers, the contracts or the counters.
+    Asks for each block by hash, for pages near the head, where the block of a height may change.
+    Raises InconsistentAnswer where logs contradict the headers, the contracts or the counters.
     """
     logs, numbers = _logs_and_numbers(endpoint, payload_logs, headers)
     return verified_page(endpoint, payload_logs, start, headers, logs, numbers)
@@ -138,7 +138,7 @@ def _logs_and_numbers(
     except AccessRefused:
         raise
     except RefusedRequest:
-        # One by one it is known which of them is refused, and why.
+        # Asked one by one, a refusal shows which counter is refused, and why.
         logs = endpoint.logs_of(headers, payload_logs.wanted)
         numbers = _numbers(endpoint, deployment, last)
         if any(numbers[originator_id] is None for originator_id in asked):
@@ -165,7 +165,7 @@ def verified_page(
     logs: Sequence[Log],
     numbers: _Numbers | None = None,
 ) -> VerifiedPage:
-    """Return a page of linked blocks and the logs that came for them, if all of it holds.
+    """Return a page of linked blocks and their logs, if every check succeeds.
 
     The counters are asked now if their ``numbers`` did not come with the logs. Raises
     InconsistentAnswer as ``fetch_page``.
@@ -222,7 +222,7 @@ def _placed_event(
         raise InconsistentAnswer(subject, expected, got, log.place)
     if not (0 <= log.transaction_index <= _MAXIMUM_INDEX and 0 <= log.log_index <= _MAXIMUM_INDEX):
         raise InconsistentAnswer(subject, "indices of 31 bits", log.transaction_index, log.place)
-    # Each contract has one payload event, so the other's topic is no log that it emitted.
+    # Each contract has one payload event: it emitted no log with the topic of the other event.
     if log.topics[:1] != (expected_topic := payload_logs.topics[log.address],):
         got = f"0x{log.topics[0].hex()}" if log.topics else "none"
         raise InconsistentAnswer(subject, f"topic 0x{expected_topic.hex()}", got, log.place)
@@ -289,7 +289,7 @@ def _check_blooms(
     logs: Sequence[Log],
     originator_ids: frozenset[int],
 ) -> None:
-    """Look closer at blocks which gave no log of a contract that their filter affirms.
+    """Check blocks without a log of a contract whose filter affirms one.
 
     A filter may affirm by chance. So all logs of the block, of any contract, are asked for: they
     must make up the whole filter, and none of them may be a payload log that the first answer left
@@ -301,8 +301,8 @@ def _check_blooms(
         if payload_logs.contracts[address].originator_id in originator_ids
     }
     seen = {(log.block_number, log.address) for log in logs}
-    # Cut off after its last log, an originator leaves no gap: not within that block either. Sparse
-    # sequence ids show no gap at all.
+    # An originator whose logs are cut off after the last one leaves no gap, not within this block
+    # either. Sparse sequence ids show no gap at all.
     sparse = payload_logs.deployment.sparse_originator_ids
     ends = {max((n for n, a in seen if a == address), default=None) for address in masks}
     ends |= {n for n, a in seen if payload_logs.contracts[a].originator_id in sparse}

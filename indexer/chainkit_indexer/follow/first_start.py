@@ -1,7 +1,7 @@
 """Checks the deployment record once, before the first block, and the endpoints at each start.
 
-A wrong height in it would look like an endpoint that hides logs, for ever; a wrong address or event
-like a chain on which nobody posts.
+A wrong height in the record would look like an endpoint that hides logs, for ever; a wrong address
+or event like a chain on which nobody posts.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ refused."""
 def check_can_prove(pool: EndpointPool, trusts_one_endpoint: bool) -> None:
     """Refuse to begin where nothing could ever be signed: one host, which offers no receipts.
 
-    A host that does not answer now may offer them. Raises ConfigurationError.
+    A host that does not answer now may offer receipts. Raises ConfigurationError.
     """
     if trusts_one_endpoint or pool.hosts > 1:
         return
@@ -74,11 +74,11 @@ def _ask_for_receipts(endpoint: Endpoint) -> None:
 
 
 def check_record(pool: EndpointPool, deployment: FollowedDeployment) -> None:
-    """Check the record by the endpoints in their order, until one of them confirms it.
+    """Check the record by the endpoints in their order, until an endpoint confirms the record.
 
-    One endpoint may lie about a record that is right. Raises the first one's ConfigurationError
-    where none confirms the record, and ChainError where none answers. A contract that emits nothing
-    is only warned of: it may be new.
+    One endpoint may lie about a correct record. Raises the first endpoint's ConfigurationError
+    where no endpoint confirms the record, and ChainError where none answers. A contract that emits
+    nothing only causes a warning: it may be new.
     """
     refusal: ConfigurationError | None = None
     for endpoint in pool.available():
@@ -137,7 +137,7 @@ def _deployed(deployment: FollowedDeployment) -> Iterator[tuple[str, bytes, int]
 
 
 def _has_code(endpoint: Endpoint, address: bytes, header: BlockHeader) -> bool | None:
-    """Tell whether a contract is there at a block; None where the endpoint cannot tell."""
+    """Return whether a contract is there at a block; None where the endpoint lacks the state."""
     try:
         return bool(endpoint.code(address, header.reference))
     except ChainError:
@@ -147,7 +147,7 @@ def _has_code(endpoint: Endpoint, address: bytes, header: BlockHeader) -> bool |
 def _given(
     endpoint: Endpoint, counter: SequenceCounter | None, block: BlockReference
 ) -> int | None:
-    """Return how many payloads were posted up to a block; None where nobody tells."""
+    """Return how many payloads were posted up to a block; None where no counter is readable."""
     try:
         return None if counter is None else read_counter(endpoint, counter, block)
     except ChainError:
@@ -172,9 +172,10 @@ def _warn_of_silence(endpoint: Endpoint, deployment: FollowedDeployment) -> None
 def _silent(
     endpoint: Endpoint, contracts: Sequence[PayloadContract], given: int | None, head: int
 ) -> list[PayloadContract]:
-    """Return those of one originator's contracts that can be expected to have emitted something.
+    """Return those of an originator's contracts that should have emitted an event, and did not.
 
-    One that has no payloads yet is none: its siblings' account for all sequence ids then.
+    A contract without payloads yet is not returned: its siblings' payloads then have all sequence
+    ids.
     """
     first = min(contract.block for contract in contracts)
     newest = _find(endpoint, contracts, first, head, is_newest=True)
@@ -198,7 +199,7 @@ class _Found:
     """Whether nothing can have been posted before the range."""
 
     def has_all_up_to(self, given: int | None) -> bool:
-        """Tell whether no sequence id is missing among them, nor up to a last one, if known."""
+        """Return whether no sequence id is missing between ids, nor up to a last one, if known."""
         ids = self.sequence_ids
         if not ids or (self.is_from_start and ids[0] != 1):
             return False

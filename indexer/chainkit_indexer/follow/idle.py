@@ -1,7 +1,7 @@
-"""Whether there is really nothing to do: the registry is read, and no endpoint is ahead.
+"""Whether nothing is left to do: the registry is read, and no endpoint is ahead.
 
-A step is idle when its own endpoint shows nothing new. That endpoint may be behind, and the
-registry has steps of its own: a script that waits for the end must not be told too early.
+A step is idle when its own endpoint shows nothing new. This endpoint may be behind, and the
+registry has steps of its own: a script that waits for the end must not be released too early.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class IdleCheck:
     """Whether the registry's history is known up to the head of its chain."""
 
     def is_done(self, result: StepResult) -> bool:
-        """Tell whether contracts, registry and head are done: asks all endpoints for their heads.
+        """Return whether contracts, registry and head are done: asks all endpoints for their heads.
 
-        The pool knows the highest head since the last reorg: an endpoint that fell back behind it
-        does not end the work.
+        The pool knows the highest head since the last reorg: an endpoint that fell back below that
+        head does not end the work.
         """
         if not self.is_registry_done():
             return False

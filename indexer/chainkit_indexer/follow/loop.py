@@ -31,15 +31,15 @@ _STORE_PAUSES: Final = Backoff(0.2, 5.0, jitter=0.5)
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """When a script wants the loop to end; without either it follows the chain for ever."""
+    """When the loop ends for a script; without either field the loop follows the chain for ever."""
 
     until_block: int | None = None
     """Height that the cursor must have reached."""
     until_idle: Callable[[StepResult], bool] | None = None
-    """End as soon as there is nothing to do: tells whether an idle step says so."""
+    """End as soon as nothing is left to do: returns whether this is so after an idle step."""
 
     def is_reached(self, result: StepResult) -> bool:
-        """Tell whether the loop may end after a step."""
+        """Return whether the loop may end after a step."""
         if self.until_idle is not None and isinstance(result, Idle) and self.until_idle(result):
             return True
         return self.until_block is not None and result.cursor.number >= self.until_block
@@ -49,17 +49,17 @@ class Observer(Protocol):
     """Receives the results of steps, for logs, metrics and the terminal."""
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
-        """Take note of what a step did, and how long it took."""
+        """Record what a step did, and how long it took."""
 
     def failed(self, error: ChainkitError) -> None:
         """Take note of an error after which the step is tried again."""
 
 
 def collect_garbage_seldom() -> None:
-    """Let Python look for cycles less often, for the rest of the process.
+    """Let Python search for cycles less often, for the rest of the process.
 
-    Answers are trees of many small objects without a cycle: to search them again and again took a
-    fifth of the time, and freed nothing.
+    Answers are trees of many small objects without a cycle: repeated searches took a fifth of the
+    time, and freed nothing.
     """
     gc.freeze()
     gc.set_threshold(_COLLECT_AFTER_OBJECTS, 20, 20)
@@ -73,7 +73,7 @@ class StopRequest:
         self.is_set = False
 
     def listen(self) -> None:
-        """Let signals set it from now on."""
+        """Let signals request the stop from now on."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._receive)
 
@@ -90,24 +90,24 @@ class StopRequest:
 
 
 class DeepReorgs:
-    """Decides when a reorg beyond the final block is believed: it needs a person then.
+    """Decides when to accept that a reorg went beyond the final block: then a person must decide.
 
-    One endpoint that lies must not stop the indexer, and one that does not answer must not keep it
-    running. Each endpoint has to report it REPEATS_OF_A_DEEP_REORG times; a single one is enough if
-    no step succeeded for SILENCE_SECONDS.
+    One endpoint that lies must not stop the indexer, and an endpoint that does not answer must not
+    keep it running. Each endpoint has to report the reorg REPEATS_OF_A_DEEP_REORG times; a single
+    report is enough if no step succeeded for SILENCE_SECONDS.
     """
 
     SILENCE_SECONDS: Final = 60.0
 
     def __init__(self, endpoints: Sequence[Endpoint], clock: Callable[[], float]) -> None:
-        """Begin with nothing said."""
+        """Begin without reports."""
         self._endpoints = endpoints
         self._clock = clock
         self._said: Counter[Endpoint] = Counter()
         self._first_said = 0.0
 
     def is_believed(self, endpoint: Endpoint) -> bool:
-        """Take note that an endpoint contradicts the final block; tell whether it is believed."""
+        """Record that an endpoint contradicts the final block; return whether to accept that."""
         now = self._clock()
         if not self._said:
             self._first_said = now
@@ -118,7 +118,7 @@ class DeepReorgs:
         return is_unanimous or now - self._first_said >= self.SILENCE_SECONDS
 
     def refuted(self) -> None:
-        """Take note of a step that went well: the final block stands."""
+        """Record a step that succeeded: the final block is still valid."""
         self._said.clear()
 
 
@@ -152,11 +152,11 @@ def run(
 ) -> None:
     """Take steps until the goal is reached or a stop is requested.
 
-    Work is followed by the next step at once, idleness by the next head or poll. An endpoint's
-    error is the pool's to answer, with another endpoint or a pause; a database that does not
-    answer is waited for. Every other error ends the loop, and so does a reorg beyond the final
-    block once it is believed (see DeepReorgs). ``chores`` are done after each step with the
-    endpoint that served it; they return whether there is more of them to do.
+    A step that did something is followed by the next step at once, an idle step by the next head or
+    poll. The pool handles an endpoint's error, with another endpoint or a pause; a database that
+    does not answer is waited for. Every other error ends the loop, and so does a reorg beyond the
+    final block once it is accepted (see DeepReorgs). ``background_tasks`` runs after each step with the
+    endpoint of the step, and returns whether more background work is due.
     """
     deep_reorgs, reorg_frequency = DeepReorgs(pool.endpoints, clock), ReorgFrequency(clock)
     store_failures = 0

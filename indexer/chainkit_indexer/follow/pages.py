@@ -31,13 +31,14 @@ from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, PlacedEvent, VerifiedPage
 
 TARGET_BYTES: Final = 3 * 2**20
-"""Size of an answer with logs that a page aims at: it takes about five times that in memory."""
+"""Size of an answer with logs that a page aims at: such an answer takes about five times as much
+memory."""
 
 RECENT_BLOCKS: Final = 64
-"""Near the head, heights change their meaning: there, logs are asked for by block hash."""
+"""Near the head, the block of a height may change: there, logs are asked for by block hash."""
 
 _HEAD_SECONDS: Final = 1.0
-"""How long a head will do for pages that are here already: to ask for it takes time for each."""
+"""How long a head is used for prefetched pages: asking for the head takes time for each page."""
 
 _PATIENCE_SECONDS: Final = 10.0
 """An endpoint that needs so long to refuse ranges leaves the step to another one."""
@@ -66,7 +67,7 @@ class PageReader:
         clock: Callable[[], float] = time.monotonic,
         prover: PageProver | None = None,
     ) -> None:
-        """Look ahead where pages are taken one after the other, by a loop.
+        """Prefetch pages if a loop takes them one after the other.
 
         Without a ``prover``, an endpoint has to prove each page by itself.
         """
@@ -82,9 +83,9 @@ class PageReader:
         self._prefetcher = Prefetcher(self._begin) if prefetches else None
 
     def head(self, endpoint: Endpoint, position: IndexedBlock | None) -> BlockHeader:
-        """Return an endpoint's newest block, or that of a moment ago if it makes no difference.
+        """Return an endpoint's newest block, or an earlier one where it makes no difference.
 
-        It makes no request if the page after the position is already fetched and ends far below.
+        No request is made if the page after the position is already fetched and ends far below.
         Raises WrongChain for the head of another chain.
         """
         known = self._heads.get(endpoint)
@@ -104,11 +105,11 @@ class PageReader:
     def read(
         self, endpoint: Endpoint, start: IndexedBlock, head: BlockHeader, top: int
     ) -> PendingPage | None:
-        """Return the page after ``start``, not above ``top``, or None if it does not link to it.
+        """Return the page after ``start``, up to ``top``, or None if it does not link to ``start``.
 
         Blocks more than ``recent_blocks`` below the head are asked for by range, others by hash.
-        Raises the errors of ``fetch``, and EndpointUnavailable where the endpoint gives not even
-        one block's logs, or takes long to refuse those of several.
+        Raises the errors of ``fetch``, and EndpointUnavailable where the endpoint does not even
+        return one block's logs, or takes long to refuse those of several blocks.
         """
         pending = self._taken_from_ahead(endpoint, start, head, top)
         if pending is None:
@@ -127,11 +128,11 @@ class PageReader:
             return None
         last = taken.pending.page.last.header
         if last.number > top:
-            # The chain was longer, or seemed so, when it was asked for.
+            # The chain was longer, or seemed longer, when the page was asked for.
             return None
         if last.number <= min(head.number, taken.head) - self._recent_blocks:
             return taken.pending
-        # It was near the head: the chain may have left the branch since, however long it is now.
+        # The page was near the head: the chain may have left the page's branch since.
         now = endpoint.find_header(last.number)
         return taken.pending if now is not None and now.hash == last.hash else None
 

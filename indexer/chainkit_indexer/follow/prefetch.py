@@ -53,7 +53,7 @@ class Prefetcher:
     def take(self, endpoint: Endpoint, start: IndexedBlock) -> TakenPage | None:
         """Return the prefetched page after a block from this endpoint, or None; may wait for it.
 
-        Raises the error of its fetch. Pages that do not continue the block are dropped.
+        Raises the error of the fetch. Pages that do not continue the block are dropped.
         """
         if not self._continues(endpoint, start):
             self._drop()
@@ -71,7 +71,7 @@ class Prefetcher:
         return TakenPage(pending, head)
 
     def last_of_page(self, endpoint: Endpoint, start: IndexedBlock) -> int | None:
-        """Return where the page after a block ends if it was fetched from this endpoint."""
+        """Return the last block of the page after a block if it was fetched from this endpoint."""
         if not self._continues(endpoint, start):
             return None
         future = self._pages[0][0]
@@ -100,21 +100,22 @@ class Prefetcher:
 
     def _drop(self) -> None:
         if any(not future.done() for future, _ in self._pages):
-            # It may never be answered, and no job may wait behind it.
+            # The request may never be answered, and no job may wait behind it.
             self._worker.is_left = True
             self._worker = _Worker()
         self._pages.clear()
 
 
 class _Worker:
-    """One thread that does jobs in turn, and ends when there are no more jobs for it.
+    """One thread that does jobs in turn, and ends when there are no more jobs.
 
-    A daemon, unlike an executor's: an endpoint that does not answer must not keep the process.
+    A daemon, unlike an executor's thread: an endpoint that does not answer must not keep the
+    process alive.
     """
 
     def __init__(self) -> None:
         self.is_left = False
-        """Its pages are not needed any more."""
+        """The pages are not needed any more."""
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         Thread(target=_do_all, args=(self._jobs,), name="prefetch", daemon=True).start()
         finalize(self, self._jobs.put, None)
@@ -132,7 +133,7 @@ def _page_after(
     previous: _FuturePage,
     top: int,
 ) -> PendingPage | None:
-    # The worker has done it: where it failed, there is nothing to continue.
+    # The worker has done the job: where it failed, there is no page to continue.
     before = previous.result() if previous.exception() is None else None
     if before is None or before.page.last.header.number >= top:
         return None
@@ -154,7 +155,7 @@ def _fetched_page(
 def _do_all(jobs: SimpleQueue[Callable[[], None] | None]) -> None:
     while (job := jobs.get()) is not None:
         job()
-        # While it waits for the next one, it must keep neither the page nor its own reader.
+        # While the worker waits for the next job, it must keep neither the page nor its reader.
         del job
 
 
@@ -162,7 +163,8 @@ def _settle(result: _FuturePage, work: Callable[[], PendingPage | None]) -> None
     try:
         result.set_result(work())
     except ChainkitError as error:
-        # Not itself: its frames hold the whole answer, and the future that holds the error.
+        # A copy, not the error itself: its frames hold the whole answer, and the future that holds
+        # the error.
         result.set_exception(copy.copy(error))
     except BaseException as error:
         result.set_exception(error)

@@ -1,10 +1,10 @@
 """Establishes a page before anything of it is signed: by proof, or by a second endpoint.
 
-The headers' hashes were computed when they were read, and each links to the one before. Their bloom
-filters, which the hashes bind, say which blocks hold no payload; the receipts of all others prove
-their logs. A page ends before the first block that is not proved so. An endpoint of another host
-must say the same of the page that begins with that block.
-Otherwise only one endpoint's word is left, which is enough only by the operator's option.
+The headers' hashes were computed when they were read, and each header links to the one before. The
+bloom filters, to which the hashes commit, show which blocks hold no payload; the receipts of all
+other blocks prove their logs. A page ends before the first block without such a proof. For the page
+that begins with this block, an endpoint of another host must give the same answer. Otherwise only
+one endpoint's answer is left, which is enough only by the operator's option.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OtherEndpoints = Callable[[Endpoint], Sequence[Endpoint]]
 
 
 class PageProver:
-    """Establishes what endpoints say of pages, in the strongest way that they offer."""
+    """Establishes the pages of endpoints, in the strongest way that the endpoints offer."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class PageProver:
         others: OtherEndpoints = lambda endpoint: (),
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Ask ``others`` for what an endpoint does not prove itself."""
+        """Ask ``others`` where an endpoint does not prove its own answer."""
         payload_logs = PayloadLogs(settings.deployment)
         self._wanted = payload_logs.wanted
         chain_id = settings.deployment.chain_id
@@ -57,12 +57,12 @@ class PageProver:
     ) -> Established:
         """Return how the payload logs of consecutive linked blocks were established, and how many.
 
-        Blocks up to the first one that the endpoint does not prove are established by receipts;
-        if that is the first, all of them are by a weaker way. Blocks that are ``deep`` below the
-        head may be confirmed by a second endpoint where most of their receipts are of other
-        contracts. Raises Disproved where the endpoint's answers contradict a proof,
-        InconsistentAnswer where no other endpoint says the same, and Unconfirmed where none can be
-        asked.
+        Blocks up to the first one that the endpoint does not prove are established by receipts; if
+        this is the first block, all blocks are established in a weaker way. Blocks that are
+        ``deep`` below the head may be confirmed by a second endpoint where most of their receipts
+        are of other contracts. Raises Disproved where the endpoint's answers contradict a proof,
+        InconsistentAnswer where no other endpoint gives the same answer, and Unconfirmed where no
+        other can be asked.
         """
         others = self._others(endpoint)
         if deep and others and self._receipts.are_of_others(headers, logs):
@@ -90,7 +90,7 @@ class PageProver:
         headers: Sequence[BlockHeader],
         logs: Sequence[Log],
     ) -> None:
-        """Return if one of the others says the same. Raises the first one's error if none does."""
+        """Return if another endpoint gives the same answer. Raises the first error if none does."""
         failure: ChainError | None = None
         for other in others:
             try:

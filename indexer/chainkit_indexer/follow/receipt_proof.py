@@ -1,7 +1,7 @@
 """Proves by receipts that blocks with proved headers hold these logs of a contract, and no more.
 
-A block whose bloom filter lacks the contracts holds none of their logs. All receipts of every other
-block are read: they must have the root that the block's header names.
+A block whose bloom filter lacks the contracts holds no logs of these. All receipts of every other
+block are read: they must have the root in the block's header.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from chainkit.ethereum.bloom import may_hold
 from chainkit.types import BlockHeader, Log
 
 _ASK_AGAIN_SECONDS: Final = 600.0
-"""How long an endpoint that offered no receipts is not asked for them."""
+"""How long an endpoint that offered no receipts is not asked for receipts."""
 
 _FOREIGN_TRANSACTIONS: Final = 16
 """So many transactions for each log make a second endpoint cheaper than the receipts."""
@@ -54,7 +54,7 @@ class ReceiptProof:
         chain_id: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what logs are read, the bits that they set in a bloom filter, and the chain."""
+        """Take the logs to be read, their bits in a bloom filter, and the chain."""
         self._wanted = wanted
         self._masks = masks
         self._chain_id = chain_id
@@ -65,9 +65,9 @@ class ReceiptProof:
     def prove(
         self, endpoint: Endpoint, headers: Sequence[BlockHeader], logs: Sequence[Log]
     ) -> Proof:
-        """Return how many of some blocks hold these of the wanted logs, and no others.
+        """Return how many of some blocks hold exactly these of the wanted logs.
 
-        Raises Disproved where they hold others, or one of the endpoint's answers is wrong.
+        Raises Disproved where they hold other logs, or one of the endpoint's answers is wrong.
         """
         if self._clock() < self._offers_again.get(endpoint, 0.0):
             return Proof(0, "no receipts")
@@ -101,7 +101,7 @@ class ReceiptProof:
         return Proof(len(blocks), doubt)
 
     def are_of_others(self, headers: Sequence[BlockHeader], logs: Sequence[Log]) -> bool:
-        """Tell whether most of the receipts to read would be of other contracts."""
+        """Return whether most of the receipts to read would be of other contracts."""
         transactions = sum(header.transaction_count for header in self._affirmed(headers))
         return transactions > _FOREIGN_TRANSACTIONS * max(len(logs), 1)
 
@@ -117,7 +117,7 @@ class ReceiptProof:
 def _compare(
     endpoint: Endpoint, blocks: Sequence[BlockHeader], logs: Sequence[Log], proved: Sequence[Log]
 ) -> None:
-    """Raise Disproved where logs that were told are not those that are proved."""
+    """Raise Disproved where the answered logs are not the proved ones."""
     for given, own in zip_longest(logs, proved):
         if given != own:
             subject = f"logs of blocks {blocks[0].number} to {blocks[-1].number}"

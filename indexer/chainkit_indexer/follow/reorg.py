@@ -22,8 +22,9 @@ def find_ancestor(endpoint: Endpoint, known: Sequence[IndexedBlock], database: s
     """Return the highest known block that is still on the chain, below the highest known one.
 
     ``known`` are consecutive blocks in rising order, the lowest of them final, of which the chain
-    was seen to contradict the last. Raises ReorgTooDeep where it contradicts all of them, and
-    InconsistentAnswer where it now contradicts none: then the endpoint has mixed two replicas.
+    was seen to contradict the last. Raises ReorgTooDeep where the chain contradicts all known
+    blocks, and InconsistentAnswer where it now contradicts none: then the endpoint has mixed two
+    replicas.
     """
     headers = [block.header for block in known]
     read = partial(_linked, endpoint)
@@ -48,8 +49,8 @@ def highest_common(
     """Return the highest known block that is still on the chain, None where none is.
 
     ``known`` are blocks in rising order, and ``read`` returns the chain's headers at the heights of
-    some of them. Raises InconsistentAnswer where the last is still on it: the caller saw otherwise,
-    so the endpoint has mixed two replicas.
+    some of them. Raises InconsistentAnswer where the last block is still on the chain: the caller
+    saw otherwise, so the endpoint has mixed two replicas.
     """
     for count in (_USUAL_DEPTH, len(known)):
         part = known[-count:]

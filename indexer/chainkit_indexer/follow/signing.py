@@ -1,11 +1,11 @@
 """Makes signed envelopes of payloads, in a process of its own, while the step works.
 
 A thread would wait for Python's lock after every single signature, so it would hardly run while the
-step parses and stores. The thread that waits for the child meanwhile makes envelopes of unsent
-batches, so neither is idle while there is work.
+step parses and stores. The thread that waits for the child makes envelopes of unsent batches
+meanwhile, so neither is idle while there is work.
 
-The child gets the secret through a pipe, never as an argument or in its environment, keeps nothing,
-and ends when the pipe is closed, however its parent ended.
+The child gets the secret through a pipe, never as an argument or in its environment, stores
+nothing, and ends when the pipe is closed, however its parent ended.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ Outcome = bytes | str
 """A serialized OriginatorEnvelope, or why the payload must not be served."""
 
 Outcomes = Callable[[], Sequence[Outcome]]
-"""Waits for what became of the payloads, in their order."""
+"""Waits for the results of the payloads, in their order."""
 
 _LENGTH_BYTES: Final = 4
 _PIPE_BYTES: Final = 2**20
-"""More than a page: if a pipe is full, the sender waits for the child, or the child waits for the
-thread that takes its answers, and that thread waits for Python's lock."""
+"""More bytes than a page has: if a pipe is full, the sender waits for the child, or the child waits
+for the thread that takes its answers, and this thread waits for Python's lock."""
 _PATIENCE_SECONDS: Final = 60.0
 """Work under way takes less than one; after that the child hangs."""
 _MODULE: Final = "chainkit_indexer.follow.signing"
 _UNDER_WAY: Final = 24
-"""Batches that the child has at a time: enough for it until the step looks after it again."""
+"""Batches that the child has at a time: enough until the step sends more."""
 _FEW: Final = 32
 """Payloads that are signed in place: the way to the child and back would take longer, and at the
 head of the chain that time is latency."""
@@ -94,7 +94,7 @@ class NoKey(Signer):
 class _Batch:
     events: Sequence[PlacedEvent]
     answer: Future[bytes | Sequence[Outcome]]
-    """As the child wrote it, or what was made in place."""
+    """The child's result, or the result that was made in place."""
 
 
 class SignerProcess(Signer):
@@ -119,7 +119,7 @@ class SignerProcess(Signer):
         assert self._child.stdin is not None and self._child.stdout is not None
         self._requests, self._answers = self._child.stdin, self._child.stdout
         if hasattr(fcntl, "F_SETPIPE_SZ"):
-            # Linux only, and no more than its administrator allows: a smaller pipe is slower.
+            # Linux only, and no more than the administrator allows: a smaller pipe is slower.
             with suppress(OSError):
                 for pipe in (self._requests, self._answers):
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
@@ -161,7 +161,7 @@ class SignerProcess(Signer):
                     raise _failed("a closed pipe")
                 while self._unsent and self._under_way.acquire(blocking=False):
                     batch = self._unsent.popleft()
-                    # Not pickle: it takes longer than to make the envelopes.
+                    # Not pickle: pickling takes longer than making the envelopes.
                     request = marshal.dumps([_portable(*placed) for placed in batch.events])
                     self._pending.put(batch.answer)
                     self._requests.write(_message(request))
@@ -253,7 +253,7 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    # The parent ends it by closing the pipe; a signal to both must not end it before.
+    # The parent ends the child by closing the pipe; a signal to both must not end the child before.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     # When the parent is gone, so is the reason to sign.

@@ -1,4 +1,4 @@
-"""One step: look at the cursor and at the head, do one bounded piece of work, commit it."""
+"""One step: reads the cursor and the head, does one bounded piece of work, and commits it."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def step(
 ) -> StepResult:
     """Follow the chain by one page, or take one reorg back, or find that there is nothing to do.
 
-    All that it writes is one transaction, so it may be killed anywhere and called again. Raises
-    RetryableChainError where the endpoint gave no answer or one that does not hold,
-    StoreUnavailable where the database gave none, FatalChainError (ReorgTooDeep among others) or
-    StoreError where a person has to decide; in each case nothing was changed.
+    All writes are one transaction, so a step may be killed anywhere and called again. Raises
+    RetryableChainError where the endpoint gave no answer or a wrong one, StoreUnavailable where the
+    database gave none, FatalChainError (such as ReorgTooDeep) or StoreError where a person has to
+    decide; in each case nothing was changed.
 
-    A head below the cursor is a lagging replica as long as its block is stored here. Then the step
-    is idle: nothing contradicts the stored blocks. A chain that was shortened is therefore taken
-    back only when a different block appears at a height that was followed.
+    A head below the cursor is a lagging replica as long as the head's block is stored here. Then
+    the step is idle: nothing contradicts the stored blocks. A chain that was shortened is therefore
+    taken back only when a different block appears at a height that was followed.
     """
     stored, known_final = store.cursor_state()
     head = reader.head(endpoint, stored)
@@ -106,8 +106,8 @@ def _is_nothing_new(store: Store, position: IndexedBlock, head: BlockHeader) -> 
 
 
 def _idle(store: Store, position: IndexedBlock, head: BlockHeader) -> Idle:
-    # While nothing waits for it: is the database there, and as we left it? The next step begins
-    # with its result, and saves that time when a new block has come.
+    # While nothing waits: is the database there, and unchanged? The next step begins with this
+    # result, and saves the time when a new block has come.
     return Idle(position.header.reference, head, store.read_cursor_state().final_block)
 
 
@@ -140,7 +140,7 @@ def _roll_back(
         oldest = known[0].header
         if store.final_block() >= oldest.number:
             raise
-        # None of it is final yet, so nothing forbids to begin anew.
+        # No stored block is final yet, so the work may begin anew.
         cursor = BlockReference(oldest.number - 1, oldest.parent_hash)
         reorg_id, retracted = store.retract_all(position)
     else:

@@ -1,4 +1,4 @@
-"""The life of a sequence id: all that a node ever served or quarantined under it."""
+"""The history of a sequence id: all that a node ever served or quarantined under the id."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chainkit_indexer.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """Something that stood under a sequence id, and from which log it came."""
+    """A payload under a sequence id, and the log that it came from."""
 
     sequence_id: int
     is_served: bool
@@ -27,7 +27,7 @@ class Payload:
     envelope: bytes | None
     """As served; None in quarantine."""
     reason: str | None
-    """Why it is in quarantine; None where it is served, or where a reorg took it back."""
+    """Why the payload is in quarantine; None where it is served, or where a reorg took it back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Retraction:
     outcome: str
     """``kept``, ``moved`` or ``dropped``."""
     new_sequence_id: int | None
-    """Where it moved to."""
+    """The sequence id to which the payload moved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class History:
     sequence_id: int
     retracted: tuple[Retraction, ...]
     arrived: tuple[Retraction, ...]
-    """Payloads that stood under other sequence ids and were moved to this one."""
+    """Payloads that had other sequence ids and were moved to this one."""
     current: Payload | None
     """The record that is current."""
     is_final: bool
@@ -62,7 +62,7 @@ class History:
 
     @property
     def is_known(self) -> bool:
-        """Whether anything ever stood there."""
+        """Whether the id was ever used."""
         return self.current is not None or bool(self.retracted)
 
 

@@ -43,7 +43,7 @@ def list_quarantine(
 
 
 def find_quarantined(store: Store, originator_id: int, sequence_id: int) -> Quarantined | None:
-    """Return one quarantined payload, or None where none stands under this sequence id."""
+    """Return one quarantined payload, or None where this sequence id has none."""
     table = schema.quarantine.c
     query = _query().where(table.originator_id == originator_id, table.sequence_id == sequence_id)
     with store.reading() as connection:
@@ -52,7 +52,7 @@ def find_quarantined(store: Store, originator_id: int, sequence_id: int) -> Quar
 
 
 def preview(data: bytes, most: int) -> str:
-    """Write the first bytes of what a stranger posted so that no terminal acts on them."""
+    """Write the first bytes of a stranger's payload so that no terminal acts on them."""
     text = printable(data[:most].decode("latin-1"))
     return f"{text}…" if len(data) > most else text
 

@@ -27,14 +27,14 @@ SHOWN_REORGS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class ReorgSummary:
-    """A reorg and what became of the payloads that it took back."""
+    """A reorg and the outcome of the payloads that it took back."""
 
     reorg_id: int
     ancestor: BlockReference
     old_head: BlockReference
     depth: int
     rewound_to: int | None
-    """The height that the operator asked for, where it was a rewind; None for a reorg."""
+    """The height that the operator asked for, if this was a rewind; None for a reorg."""
     kept: int
     moved: int
     dropped: int
@@ -76,7 +76,7 @@ class RegistryState:
     block: BlockReference
     """As of which block."""
     node_id: int | None
-    """This node's; None where its key is not registered."""
+    """This node's entry; None where its key is not registered."""
     status: str
     enabled_nodes: tuple[int, ...]
 
@@ -84,7 +84,7 @@ class RegistryState:
     def of(
         cls, nodes: Sequence[Node], node_public_key: bytes, block: BlockReference
     ) -> RegistryState:
-        """Return what a listing of the registry as of a block says to a node."""
+        """Return a registry's entries about a node, from a listing as of a block."""
         own = next((node for node in nodes if node.signing_key == node_public_key), None)
         return cls(
             block=block,
@@ -181,7 +181,7 @@ def _reorgs(connection: Connection) -> tuple[ReorgSummary, ...]:
 
 
 def read_registry_state(connection: Connection, node_public_key: bytes) -> RegistryState | None:
-    """Return what the registry says of a node, or None where it was not followed yet."""
+    """Return the registry's entries about a node, or None where it was not followed yet."""
     followed = read_followed_history(connection)
     if followed is None or followed.last is None:
         return None
@@ -221,7 +221,7 @@ def as_json(status: Status) -> dict[str, Any]:
 
 
 def registry_as_json(registry: RegistryState) -> dict[str, Any]:
-    """Return what the registry says as scripts read it."""
+    """Return the registry's entries as scripts read them."""
     return {
         "block": reference_as_json(registry.block),
         "node_id": registry.node_id,
@@ -258,7 +258,7 @@ def as_text(status: Status) -> str:
 
 
 def registry_as_text(registry: RegistryState) -> str:
-    """Return what the registry says as a person reads it."""
+    """Return the registry's entries as a person reads them."""
     own = f"node {registry.node_id} is " if registry.node_id else "this key is "
     enabled = ", ".join(map(str, registry.enabled_nodes)) or "none"
     block = f"at block {registry.block.number}"

@@ -19,7 +19,8 @@ from chainkit_indexer.monitoring.progress import blocks_to_go
 from chainkit_indexer.types import RolledBack, StepResult
 
 ALIVE_SECONDS: Final = 600.0
-"""Without a step for so long the loop hangs: an only endpoint's Retry-After takes half of it."""
+"""A loop without a step for this long hangs: the Retry-After of an only endpoint takes half of
+it."""
 
 GAP_ERRORS: Final = 3
 """Contradictions in a row which are no longer one lagging replica."""
@@ -50,18 +51,19 @@ class Observation:
     head: BlockHeader | None = None
     """The highest since the last reorg: of two endpoints one may lag."""
     head_moved: float | None = None
-    """When it was first seen."""
+    """When the head was first seen."""
     cursor: BlockReference | None = None
     cursor_moved: float | None = None
-    """When it moved, or had nowhere to go."""
+    """When the cursor moved, or had nowhere to go."""
     final_block: int | None = None
     blocks_to_go: int | None = None
     contradictions: int = 0
     """Since the last step that succeeded."""
     error: ChainkitError | None = None
-    """The last step's error, if it failed; resting endpoints are only its consequence."""
+    """The last step's error, if it failed; resting endpoints are only a consequence of this
+    error."""
     store_error: StoreError | None = None
-    """Since the last step that succeeded: an endpoint that fails too must not hide it."""
+    """Since the last step that succeeded: an endpoint that also fails must not hide this error."""
     is_stopped: bool = False
 
 
@@ -82,7 +84,7 @@ class Health:
         self.observation = Observation(turned=clock())
 
     def also_checks(self, check: Callable[[], Check]) -> None:
-        """Add a condition; it is asked for on the threads of the HTTP server."""
+        """Add a condition; the threads of the HTTP server call it."""
         self._more.append(check)
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
@@ -90,7 +92,8 @@ class Health:
         now, before = self._clock(), self.observation
         head, moved = before.head, before.head_moved
         if head is None or isinstance(result, RolledBack) or result.head.number > head.number:
-            # When it was seen, whatever its own time is: a quiet chain's newest block may be old.
+            # By the time when it was seen, not its own time: a quiet chain's newest block may be
+            # old.
             moved = now
         if moved != before.head_moved:
             head = result.head
@@ -128,7 +131,7 @@ class Health:
         return None if moment is None else max(self._clock() - moment, 0.0)
 
     def alive(self) -> Check:
-        """Tell whether the loop still turns."""
+        """Return whether the loop still turns."""
         seen = self.observation
         if seen.is_stopped:
             return Check("loop", False, "stopped", "running", "")
@@ -157,7 +160,7 @@ class Health:
         return Check("head", limit is None or age < limit, round(age, 3), limit, "seconds")
 
     def _block_age(self, seen: Observation) -> Check:
-        """Tell the age of the newest block by its own time: shown, and never a reason."""
+        """Return the age of the newest block by its own time: it is shown, and never a reason."""
         age = None if seen.head is None else self._wall_clock() - seen.head.timestamp
         return Check("block_age", True, None if age is None else round(age, 3), None, "seconds")
 

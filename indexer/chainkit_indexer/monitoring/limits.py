@@ -14,12 +14,12 @@ class ReadyLimits:
     """Above these limits ``/readyz`` turns red."""
 
     stale_seconds: float = DEFAULT_STALE_SECONDS
-    """Since the head moved, and since a step succeeded. With 0 a head may stand still for ever,
-    as on a chain that makes blocks only when there is something to put into them."""
+    """Since the head moved, and since a step succeeded. With 0 a head may stay for ever, as on a
+    chain that makes blocks only when there are transactions."""
     lag_blocks: int = DEFAULT_READY_LAG_BLOCKS
     """Between the head and the cursor."""
     serves_final_only: bool = False
-    """The cursor is to stand at the final block, not at the head."""
+    """The cursor should be at the final block, not at the head."""
 
     @property
     def step_seconds(self) -> float:

@@ -44,17 +44,17 @@ _TRAFFIC: Final = (
 )
 
 Differing = Callable[[], Mapping[str, bool]]
-"""Returns by endpoint whether it shows another chain than the one that is followed."""
+"""Returns by endpoint whether it shows another chain than the followed one."""
 
 _Sample = tuple[Sequence[str], float]
 _Family = TypeVar("_Family", GaugeMetricFamily, CounterMetricFamily)
 
 
 class Metrics:
-    """Counts what the loop does; everything else is read when somebody asks for it."""
+    """Counts what the loop does; everything else is read at a scrape."""
 
     def __init__(self, health: Health, wall_clock: Callable[[], float] = time.time) -> None:
-        """Start at zero, in a registry of its own; ``wall_clock`` gives seconds since 1970."""
+        """Start at zero, in a registry of its own; ``wall_clock`` returns seconds since 1970."""
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._wall_clock = wall_clock
         self._registry = registry = CollectorRegistry()
@@ -298,5 +298,5 @@ def _with(family: _Family, samples: Iterable[_Sample]) -> _Family:
 
 
 def _one(name: str, text: str, value: float | None) -> Metric:
-    """Return a gauge, which has no sample while its value is not known."""
+    """Return a gauge, without a sample while its value is not known."""
     return _gauge(name, text, () if value is None else [((), value)])

@@ -33,8 +33,8 @@ _FAREWELL_POLL_SECONDS: Final = 0.1
 class Monitor:
     """The observer of ``run``; a context manager around everything that may fail before it, too.
 
-    Leaving it with an error that a person must decide keeps ``/metrics`` open until it was read
-    once more, FAREWELL_SECONDS at most: a process that ends at once takes the reason with it.
+    If the block ends with an error that a person must decide, ``/metrics`` stays open until it was
+    read once more, FAREWELL_SECONDS at most: a process that ends at once would not show the reason.
     """
 
     def __init__(
@@ -74,12 +74,12 @@ class Monitor:
         differing: Differing = dict,
         stored_differences: Callable[[], int] = int,
     ) -> None:
-        """Take whom to ask at each scrape, and the last sequence ids by originator id."""
+        """Take the endpoints to ask at each scrape, and the last sequence ids by originator id."""
         self._metrics.watch(pool, heads, differing, stored_differences)
         self._metrics.knows(sequence_ids)
 
     def differing(self) -> Mapping[str, bool]:
-        """Return by endpoint whether it shows another chain than the one that is followed."""
+        """Return by endpoint whether it shows another chain than the followed one."""
         return self._metrics.sources.differing()
 
     def stored_differences(self) -> int:
@@ -91,11 +91,11 @@ class Monitor:
         self._metrics.watch_disk(folder)
 
     def also_reports(self, metrics: Callable[[], bytes]) -> None:
-        """Add Prometheus' text to ``/metrics``; its names must be others than the indexer's."""
+        """Add Prometheus' text to ``/metrics``; its names must differ from the indexer's."""
         self._more_metrics = metrics
 
     def also_serves(self, paths: Mapping[str, Callable[[], Answer]]) -> None:
-        """Answer more paths, on threads of the server; nothing where it does not listen."""
+        """Answer more paths, on threads of the server; nothing where the server does not listen."""
         self._paths.update(paths)
 
     def succeeded(self, result: StepResult, seconds: float) -> None:
@@ -110,7 +110,7 @@ class Monitor:
 
     @property
     def address(self) -> str | None:
-        """``HOST:PORT`` where it listens, or None."""
+        """``HOST:PORT`` of the server, or None."""
         return None if self._server is None else self._server.address
 
     def __enter__(self) -> Self:

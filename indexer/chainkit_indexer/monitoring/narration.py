@@ -1,4 +1,4 @@
-"""Tells a person what the loop does: log events, and a progress bar while it catches up."""
+"""Reports the loop's work to a person: log events, and a progress bar while it catches up."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRESS_SECONDS: Final = 10.0
 
 
 def describe(result: StepResult) -> str:
-    """Say in one line what a step did."""
+    """Describe in one line what a step did."""
     return event_of_result(result).text
 
 
@@ -92,7 +92,7 @@ def _block(block: BlockReference) -> dict[str, Any]:
 
 
 def narrate_start(endpoints: Sequence[EndpointStatus]) -> None:
-    """Warn of endpoints that the start went on without: a typo in their URL would show nowhere."""
+    """Warn of endpoints that were skipped at the start: nothing else would show a typo in a URL."""
     for endpoint in endpoints:
         if endpoint.state is not EndpointState.AVAILABLE:
             kinds = ", ".join(endpoint.errors)
@@ -102,7 +102,7 @@ def narrate_start(endpoints: Sequence[EndpointStatus]) -> None:
 
 
 class Narrator:
-    """Logs what changes, and says nothing about an empty block or a repeated error."""
+    """Logs changes, and nothing about an empty block or a repeated error."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Narrator:
         serves_final_only: bool = False,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Show a bar while catching up, where ``progress_bar`` says that a terminal is there."""
+        """Show a bar while catching up, where ``progress_bar`` means that there is a terminal."""
         self._wants_bar = progress_bar
         self._serves_final_only = serves_final_only
         self._clock = clock
@@ -136,7 +136,7 @@ class Narrator:
     def failed(self, error: ChainkitError) -> None:
         """Log an error once, until something else happens."""
         self._is_at_head = False
-        # The log says that all endpoints rest only if it has not given the cause before.
+        # The log reports that all endpoints rest only if it has not reported the cause before.
         if not (isinstance(error, NoEndpointAvailable) and self._last.name == "retrying"):
             self._say(event_of_error(error))
 
@@ -200,7 +200,7 @@ class Narrator:
                 file=sys.stderr,
                 # As wide as the terminal leaves: a line that wraps cannot be drawn over.
                 width=0,
-                # Ours looks at the last seconds only, and says more.
+                # Our rate covers the last seconds only, and shows more.
                 show_eta=False,
                 item_show_func=lambda shown: shown,
             )

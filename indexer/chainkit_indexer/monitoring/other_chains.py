@@ -1,7 +1,8 @@
-"""Compares the followed chain with that of the other hosts' endpoints, and tells if they differ.
+"""Compares the followed chain with that of the other hosts' endpoints, and reports differences.
 
-Two chains may each be consistent. No answer shows then which one is right, so it is never decided
-in silence: the indexer follows the endpoint that the operator prefers, and says that others differ.
+Two chains may each be consistent. No answer shows then which chain is right, so the decision is
+never silent: the indexer follows the endpoint that the operator prefers, and reports that others
+differ.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class OtherChains:
         self._differed: dict[str, int] = {}
 
     def look(self, endpoint: Endpoint, cursor: BlockReference) -> None:
-        """Compare the cursor's block, as an endpoint gave it, if that is due."""
+        """Compare the cursor's block, as an endpoint gave it, if a comparison is due."""
         others = self._pool.others(endpoint)
         if not others or self._is_looking or self._clock() < self._due:
             return
@@ -55,7 +56,7 @@ class OtherChains:
         self._in_background(partial(self._compare_all, endpoint, cursor, others))
 
     def differing(self) -> dict[str, bool]:
-        """Return by endpoint whether it showed another chain in the last comparisons with it."""
+        """Return by endpoint whether it showed another chain in the last comparison."""
         return {name: times >= LOOKS_UNTIL_SAID for name, times in dict(self._differed).items()}
 
     def _compare_all(
@@ -72,7 +73,7 @@ class OtherChains:
         try:
             header = other.find_header(cursor.number)
         except ChainError:
-            # An endpoint that does not answer says nothing about the chain.
+            # An endpoint that does not answer shows nothing about the chain.
             return
         if header is None:
             return

@@ -18,7 +18,7 @@ _SAMPLE_SECONDS: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Rates of the last RATE_SECONDS, and what follows from them."""
+    """Rates of the last RATE_SECONDS, and the estimates from them."""
 
     blocks_per_second: float
     events_per_second: float
@@ -34,7 +34,7 @@ class Pace:
 
 
 def blocks_to_go(result: StepResult, serves_final_only: bool) -> int:
-    """Return how far the cursor is from where it wants to be: the head, or the final block."""
+    """Return the distance of the cursor from its target: the head, or the final block."""
     goal = result.final_block if serves_final_only else result.head.number
     return max(goal - result.cursor.number, 0)
 
@@ -45,7 +45,7 @@ class RateMeter:
     def __init__(
         self, block: int, seconds: float, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Measure from a height where the cursor stood so many seconds ago."""
+        """Measure from the height where the cursor was ``seconds`` ago."""
         self.first_block = block + 1
         self.envelopes = 0
         self.quarantined = 0
@@ -55,7 +55,7 @@ class RateMeter:
 
     @property
     def seconds(self) -> float:
-        """Since it began."""
+        """Seconds since the start."""
         return self._clock() - self._began
 
     def advanced(self, result: Advanced, to_go: int) -> Pace:
@@ -79,7 +79,7 @@ class RateMeter:
 
 
 def duration(seconds: float) -> str:
-    """Say a duration in the largest unit that fits twice: 90 seconds, 15 minutes, 3 hours."""
+    """Write a duration in the largest unit that fits twice: 90 seconds, 15 minutes, 3 hours."""
     for unit, length in (("days", 86400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"

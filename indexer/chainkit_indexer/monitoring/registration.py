@@ -16,7 +16,7 @@ class RegistrationNarrator:
     """Look after each step of the registry; a status that did not change is not logged again."""
 
     def __init__(self, store: Store) -> None:
-        """Read the registry's history, and whose database it is, from a store."""
+        """Read the registry's history, and the database's identity, from a store."""
         self._store = store
         self._is_due = True
         self._told = ""
@@ -34,7 +34,7 @@ class RegistrationNarrator:
         try:
             state = self._read()
         except StoreUnavailable:
-            # The loop meets it too, and says so.
+            # The loop raises the same error, and reports it.
             return
         if state is not None:
             self._is_due = False

@@ -1,4 +1,4 @@
-"""Logs when new heads stop to arrive over the WebSocket, and when they arrive again."""
+"""Logs when new heads stop arriving over the WebSocket, and when they arrive again."""
 
 from __future__ import annotations
 

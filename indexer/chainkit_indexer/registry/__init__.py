@@ -1,1 +1,1 @@
-"""Follows the registry of nodes: who may serve, with which key, since which block."""
+"""Follows the registry of nodes: each node's key and status, by block."""

@@ -1,4 +1,4 @@
-"""Reads the node registry's logs and checks them; ``follower`` explains why that is enough."""
+"""Reads the node registry's logs and checks them; ``follower`` explains why the checks suffice."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from chainkit_indexer.follow.receipt_proof import ReceiptProof
 from chainkit_indexer.registry.history import RegistryUpdate
 
 _PATIENCE_SECONDS: Final = 3.0
-"""An endpoint that needs so long to refuse ranges leaves the step: the payloads wait for it."""
+"""An endpoint that takes this long to refuse ranges ends the step: the payloads wait for the
+step."""
 
 _HIGHEST_NODE_ID: Final = 2**32 - 1
 _HIGHEST_INDEX: Final = 2**31 - 1
@@ -31,7 +32,7 @@ class RegistryRange:
 
     start: BlockHeader
     blocks: tuple[BlockHeader, ...]
-    """Rising, the last one is the range's end; all of them only near the head."""
+    """Rising; the last header is the range's end; all headers are there only near the head."""
     updates: tuple[RegistryUpdate, ...]
     """In the order of the chain."""
 
@@ -66,11 +67,11 @@ class RegistryReader:
     def read(
         self, endpoint: Endpoint, start: BlockHeader, head: BlockHeader
     ) -> RegistryRange | None:
-        """Return the blocks after ``start``, None where that is not on the chain any more.
+        """Return the blocks after ``start``, None where ``start`` is no longer on the chain.
 
         Raises InconsistentAnswer where headers do not link, or logs do not lie in them, and
         EndpointUnavailable where the endpoint does not even give the logs of one block, or takes
-        long to refuse those of several: then the next call asks for fewer.
+        long to refuse those of several: then the next call asks for fewer blocks.
         """
         if head.number - start.number <= self._window_blocks:
             headers = linked_headers(endpoint, start.number, head.number)
@@ -83,14 +84,14 @@ class RegistryReader:
             headers = check_headers(endpoint, heights, endpoint.headers(heights))
         if headers[0].hash != start.hash:
             return None
-        # Without receipts, the registry's own listing has to do: it names the nodes, not the logs.
+        # Without receipts, the registry's own listing must suffice: it has the nodes, not the logs.
         self._receipts.prove(endpoint, headers[1:], logs)
         of_number = {header.number: header for header in headers}
         updates = tuple(_update(endpoint, log, of_number[log.block_number]) for log in logs)
         return RegistryRange(start, tuple(headers[1:]), updates)
 
     def _logs_of(self, endpoint: Endpoint, headers: Sequence[BlockHeader]) -> list[Log]:
-        """Ask each block for its logs by hash, and again where its filter affirms one."""
+        """Ask each block for its logs by hash, and once more where its filter affirms a log."""
         logs = endpoint.logs_of(headers, self._wanted)
         seen = {log.block_number for log in logs}
         doubtful = [
@@ -106,7 +107,7 @@ class RegistryReader:
         return logs
 
     def _logs_of_range(self, endpoint: Endpoint, first: int, last: int) -> tuple[list[Log], int]:
-        """Return the logs from a height on, and up to which height the endpoint gave them."""
+        """Return the logs from a height on, and the last height of the endpoint's answer."""
         patience_ends = self._clock() + _PATIENCE_SECONDS
         while True:
             end = min(last, first + self._width.blocks - 1)

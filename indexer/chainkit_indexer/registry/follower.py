@@ -48,8 +48,8 @@ class RegistryAdvanced:
     head: BlockHeader
     updates: int
     is_committed: bool
-    """False where the endpoint has no state to prove the range with: it is kept in memory, and
-    committed with the next range that can be proved."""
+    """False where the endpoint has no state to prove the range with: the range is kept in memory,
+    and committed with the next range that can be proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +92,10 @@ class RegistryFollower:
     def step(self, endpoint: Endpoint) -> RegistryStepResult:
         """Read one range of blocks, or take one reorg back, or find that there is nothing to do.
 
-        All that it writes is one transaction, so it may be killed anywhere and called again. Raises
-        RetryableChainError where the endpoint gave no answer or a wrong one, WrongChain where it
-        serves another chain, and ReorgTooDeep or StoreError where a person has to decide; nothing
-        was changed then.
+        All writes are one transaction, so a step may be killed anywhere and called again. Raises
+        RetryableChainError where the endpoint gave no answer or a wrong one, WrongChain where the
+        endpoint serves another chain, and ReorgTooDeep or StoreError where a person has to decide;
+        nothing was changed then.
         """
         try:
             return self._step(endpoint)
@@ -121,7 +121,7 @@ class RegistryFollower:
         return stored or endpoint.header(max(self._registry.block - 1, 0))
 
     def _is_contradicted_by(self, head: BlockHeader, start: BlockHeader) -> bool:
-        # A head below the cursor is a lagging replica as long as its block is one that we know.
+        # A head below the cursor is a lagging replica as long as the head's block is known here.
         known = (start, *self._history.blocks(head.number))
         return any(block.number == head.number and block.hash != head.hash for block in known)
 
@@ -149,9 +149,10 @@ class RegistryFollower:
         )
 
     def _is_proved(self, endpoint: Endpoint, found: RegistryRange) -> bool:
-        """Tell whether the history equals the listing at the range's end, as far as that is known.
+        """Return whether the history equals the listing at the range's end, if a listing is there.
 
-        Raises InconsistentAnswer where it differs, there or before a block that changed it.
+        Raises InconsistentAnswer where the two differ, there or before a block that changed the
+        history.
         """
         earlier = self._unproved.updates if self._unproved else ()
         nodes = fold_updates(self._history.nodes(), (update.node for update in earlier))
@@ -163,7 +164,7 @@ class RegistryFollower:
         return self._is_listing(endpoint, found.last.reference, nodes)
 
     def _is_listing(self, endpoint: Endpoint, block: BlockReference, nodes: Sequence[Node]) -> bool:
-        """Tell whether the registry lists these nodes; False where there is no state to ask."""
+        """Return whether the registry lists these nodes; False where there is no state to ask."""
         try:
             listed = Registry(endpoint, self._registry.address).nodes(block)
         except AccessRefused:

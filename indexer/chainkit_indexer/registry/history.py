@@ -1,6 +1,6 @@
 """The node registry's history in the operator's database: nodes, keys and status by block.
 
-Clients are served none of this, so a reorg deletes the rows that it takes back, without a journal.
+No client reads these rows, so a reorg deletes the rows that it takes back, without a journal.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ def _update_row(update_: RegistryUpdate) -> dict[str, Any]:
         "transaction_hash": update_.transaction_hash,
         "node_id": update_.node.node_id,
         "signing_key": update_.node.signing_key,
-        # The bytes of the chain, which stand as surrogates in the text where they are no UTF-8.
+        # The bytes of the chain: where they are no UTF-8, the text has surrogates.
         "http_address": update_.node.http_address.encode(errors="surrogateescape"),
         "is_enabled": update_.node.is_enabled,
     }

@@ -1,4 +1,4 @@
-"""Takes the registry's steps between those of the payloads, seldom enough to delay none of them."""
+"""Takes the registry's steps between those of the payloads, and delays no payload by them."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ from chainkit_indexer.registry.follower import (
 from chainkit_indexer.storage.store import Store
 
 PAUSE_SECONDS: Final = 2.0
-"""Between two looks at the registry's head. It changes a few times a year."""
+"""Seconds between two reads of the registry's head. The registry changes a few times a year."""
 
 LONGEST_PAUSE_SECONDS: Final = 300.0
 """After failures, the pause doubles up to this."""
 
 TIMEOUT_SECONDS: Final = 5.0
-"""For an endpoint that serves the registry's chain alone: the payloads wait for it."""
+"""The limit for an endpoint of the registry's chain alone: the payloads wait for the answer."""
 
 
 class RegistryWatch:
-    """Call it between two steps: it does nothing most of the time, and one step when it is due."""
+    """A callable for use between two steps: mostly it does nothing, and takes one step when due."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class RegistryWatch:
         return self._result is not None and not is_behind(self._result)
 
     def __call__(self) -> RegistryStepResult | None:
-        """Take a step if one is due; None where none is due, or where it has to be tried again.
+        """Take a step if one is due; None where none is due, or where the step has to be repeated.
 
         Raises errors that do not pass: StoreError, the pool's error where no endpoint will ever
         answer, and ReorgTooDeep after three times for each endpoint without a step that succeeded.
@@ -124,7 +124,7 @@ class RegistryWatch:
 
 
 def is_behind(result: RegistryStepResult | None) -> bool:
-    """Tell whether there is more to read of the registry right after a step."""
+    """Return whether there is more to read of the registry right after a step."""
     if isinstance(result, RegistryAdvanced):
         return result.cursor.number < result.head.number
     return isinstance(result, RegistryRolledBack)
@@ -133,11 +133,11 @@ def is_behind(result: RegistryStepResult | None) -> bool:
 def watch_registry(
     store: Store, deployment: FollowedDeployment, pool: EndpointPool, registry_urls: Sequence[str]
 ) -> RegistryWatch | None:
-    """Return what to call between two steps so that the deployment's registry is followed.
+    """Return the callable that follows the deployment's registry between two steps.
 
-    None where the deployment names no registry. ``registry_urls`` are endpoints of its chain;
-    without any, the payloads' own ``pool`` is used. Raises ConfigurationError where that is of
-    another chain, and ChainError where there is no such registry.
+    None where the deployment names no registry. ``registry_urls`` are endpoints of the registry's
+    chain; without any, the payloads' own ``pool`` is used. Raises ConfigurationError where the pool
+    is of another chain, and ChainError where there is no such registry.
     """
     registry = deployment.registry
     if registry is None:
@@ -158,9 +158,9 @@ def watch_registry(
 
 
 def check_registry(endpoint: Endpoint, registry: FollowedRegistry) -> None:
-    """Prove that an endpoint serves a registry's chain, and that the registry is one.
+    """Prove that an endpoint serves a registry's chain, and that the registry exists there.
 
-    Raises WrongChain with what differs, InconsistentAnswer where it lists no nodes.
+    Raises WrongChain with the difference, InconsistentAnswer where the registry lists no nodes.
     """
     chain = FollowedDeployment(registry.chain_id, registry.genesis_hash, (), {})
     head = check_deployment(endpoint, chain).reference

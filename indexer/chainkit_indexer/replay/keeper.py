@@ -1,6 +1,6 @@
 """Keeps the signed transactions of payloads that a reorg may still drop (XIP-49 §2.1.2).
 
-Once dropped, an endpoint may know nothing more of them, and ``chainkit index replay`` needs them.
+An endpoint may no longer know a dropped transaction, and ``chainkit index replay`` needs it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ROWS_READ_AT_ONCE: Final = 500
 
 
 class UnkeptTransaction(NamedTuple):
-    """A transaction with a payload that is not final, by its columns."""
+    """A transaction with a payload that is not final, as its columns."""
 
     transaction_hash: bytes
     block_number: int
@@ -59,7 +59,7 @@ class RawTransactionKeeper:
         report: Callable[[Endpoint, ChainError], None] = lambda endpoint, error: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Keep in the node's own database; ``report`` errors of endpoints to their pool."""
+        """Keep in the node's own database; ``report`` gets errors of endpoints for their pool."""
         self._store = store
         self._report = report
         self._clock = clock
@@ -71,10 +71,10 @@ class RawTransactionKeeper:
     def keep(self, endpoint: Endpoint, final_block: int) -> int:
         """Keep up to BATCH_TRANSACTIONS from above the final block; return how many.
 
-        Most calls do nothing. It works every PAUSE_SECONDS, more often only while it still gains
-        transactions, and less and less often after errors. Those that became final are forgotten,
-        unless a reorg dropped them. An error is reported and logged, once: no envelope depends on
-        this.
+        Most calls do nothing. The task runs every PAUSE_SECONDS, more often only while it still
+        finds transactions, and less often after errors. Transactions that became final are
+        forgotten, unless a reorg dropped them. An error is reported and logged, once: no envelope
+        depends on this task.
         """
         kept = 0
 
@@ -111,9 +111,9 @@ class RawTransactionKeeper:
             connection.execute(delete(schema.raw_transactions).where(_is_forgettable(final_block)))
 
     def _unkept(self, connection: Connection, final_block: int) -> Sequence[UnkeptTransaction]:
-        """Return the newest first: the newer a block is, the likelier it is dropped.
+        """Return the newest first: the newer a block is, the likelier a reorg drops it.
 
-        Those that could not be had before come last.
+        Transactions that could not be fetched before come last.
         """
         sparse = self._store.identity.sparse_originator_ids
         originator_ids = {contract.originator_id for contract in self._store.identity.contracts}
@@ -156,10 +156,10 @@ class RawTransactionKeeper:
     def _fetch(
         self, endpoint: Endpoint, wanted: Sequence[UnkeptTransaction]
     ) -> list[bytes | None] | None:
-        """Return signed transactions, each proved by its hash, None where one cannot be had.
+        """Return signed transactions, each proved by its hash, None where one cannot be fetched.
 
         One request. Where the endpoint does not offer ``eth_getRawTransactionByHash``, None is
-        returned for all of them, and from the next call on they are put together from their fields.
+        returned for all, and later calls rebuild the transactions from their fields.
         """
         hashes = [row.transaction_hash for row in wanted]
         is_without_raw = self._without_raw.get(endpoint, self._clock()) > self._clock()
@@ -167,7 +167,7 @@ class RawTransactionKeeper:
             raws = (_rebuilt if is_without_raw else Endpoint.raw_transactions)(endpoint, hashes)
         except (RefusedRequest, InconsistentAnswer) as error:
             if is_without_raw:
-                # Any of them may be the cause: the others are tried first.
+                # Any transaction of the batch may be the cause: the others are tried first.
                 self._absent.note(wanted)
                 raise
             self._without_raw[endpoint] = self._clock() + LONGEST_PAUSE_SECONDS
@@ -184,7 +184,7 @@ class _AbsentTransactions:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._known: dict[bytes, tuple[int, int, float]] = {}
-        """By hash: the block, how often it was asked for, and until when it rests."""
+        """By hash: the block, the number of requests, and the end of the transaction's rest."""
 
     def is_resting(self, transaction_hash: bytes) -> bool:
         *_, until = self._known.get(transaction_hash, (0, 0, self._clock()))
@@ -215,7 +215,7 @@ def _rebuilt(endpoint: Endpoint, hashes: Sequence[bytes]) -> list[bytes | None]:
 
 
 def _raw_of(transaction_hash: bytes, answer: Any) -> bytes | None:
-    # Chains have types of their own, with fields that are not known here.
+    # Chains have transaction types of their own, with fields that are not known here.
     try:
         raw = None if answer is None else rebuild_transaction(answer)
     except (KeyError, TypeError, ValueError, AttributeError):

@@ -1,6 +1,6 @@
-"""Signed transactions as bytes (EIP-2718): taken apart, or put together from an endpoint's fields.
+"""Signed transactions as bytes (EIP-2718): decoded, or rebuilt from an endpoint's fields.
 
-Both ways stand on the same layouts; a transaction that was put together is proved by its hash.
+Both functions use the same layouts; a rebuilt transaction is proved by its hash.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _CHAIN_ID_OFFSET: Final = 35
 
 @dataclass(frozen=True, slots=True)
 class SentTransaction:
-    """A signed transaction's request, and the most it may cost."""
+    """A signed transaction's request, and its highest possible cost."""
 
     raw: bytes
     hash: bytes
@@ -46,23 +46,23 @@ class SentTransaction:
     """None for a legacy transaction that any chain would take (before EIP-155)."""
     nonce: int
     fee_per_gas: int
-    """Most that it pays per gas, in wei."""
+    """Highest price per gas, in wei."""
     gas: int
-    """Most that it may use."""
+    """Most gas that the transaction may use."""
     to: bytes | None
-    """20 bytes; None if it deploys a contract."""
+    """20 bytes; None if the transaction deploys a contract."""
     value: int
     """In wei."""
     calldata: bytes
 
     @property
     def highest_cost(self) -> int:
-        """The balance that the sender must have for it to be taken, in wei."""
+        """The balance that the sender needs for the transaction to be accepted, in wei."""
         return self.gas * self.fee_per_gas + self.value
 
 
 def read_transaction(raw: bytes) -> SentTransaction:
-    """Take a signed transaction apart. Raises MalformedData where it is none that can be sent."""
+    """Decode a signed transaction. Raises MalformedData for one that cannot be sent again."""
     from eth_account import Account
 
     kind = 0 if raw[:1] >= bytes([_FIRST_LEGACY_BYTE]) else int.from_bytes(raw[:1], "big")
@@ -73,7 +73,7 @@ def read_transaction(raw: bytes) -> SentTransaction:
         items = dict(zip(names, rlp.decode(raw if kind == 0 else raw[1:]), strict=True))
         sender = Account.recover_transaction(raw)
         return _sent_transaction(raw, sender, items)
-    # The libraries raise what they like over bytes that are no transaction.
+    # The libraries raise any error for bytes that are no transaction.
     except Exception as error:
         raise MalformedData("transaction", f"one of type {kind}", error) from error
 
@@ -101,10 +101,10 @@ def _chain_id_of(v: int) -> int | None:
 
 
 def rebuild_transaction(fields: Mapping[str, Any]) -> bytes | None:
-    """Put a signed transaction together from what ``eth_getTransactionByHash`` answers.
+    """Rebuild a signed transaction from the answer to ``eth_getTransactionByHash``.
 
     None for a type that cannot be sent again. The caller compares the hash. Raises KeyError,
-    TypeError or ValueError where a field is missing or not of its form.
+    TypeError or ValueError where a field is missing or has another form.
     """
     kind = parse_integer(fields.get("type") or "0x0")
     if kind not in _LAYOUTS:
@@ -123,7 +123,7 @@ def _item(fields: Mapping[str, Any], name: str) -> Any:
     if name == "authorizationList":
         return [_authorization(entry) for entry in fields["authorizationList"]]
     if name == "yParity":
-        # Some endpoints still give it under its older name alone.
+        # Some endpoints still use only the field's older name.
         return parse_integer(fields.get("yParity") or fields["v"])
     return parse_integer(fields[name])
 

@@ -35,7 +35,7 @@ from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 
 ACCEPTANCE_SECONDS: Final = 5.0
-"""How long an endpoint may take to show a transaction that it took."""
+"""How long an endpoint may take to show a transaction that it accepted."""
 
 _POLL_SECONDS: Final = 0.1
 
@@ -56,13 +56,13 @@ class DroppedTransaction:
     """A transaction of which the journal holds a payload that is not on the chain."""
 
     reorg_id: int
-    """The last one that dropped it."""
+    """The last reorg that dropped the transaction."""
     block_number: int
-    """Where it stood."""
+    """The transaction's old place."""
     transaction_index: int
     transaction_hash: bytes
     raw: bytes | None
-    """As it was signed; None where it was not kept."""
+    """The signed bytes; None where they were not kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class _Account:
 
 
 class _CannotReplay(Exception):
-    """Says why a transaction cannot be sent again."""
+    """The reason why a transaction cannot be sent again."""
 
 
 def read_dropped(connection: Connection, reorg_id: int | None) -> list[DroppedTransaction]:
@@ -126,11 +126,11 @@ def replay(
     broadcast: bool = False,
     acceptance_seconds: float = ACCEPTANCE_SECONDS,
 ) -> Iterator[Replayed]:
-    """Judge each dropped transaction in the original order; with ``broadcast`` also send it.
+    """Check each dropped transaction in the original order; with ``broadcast`` also send it.
 
-    Without it the answer is what would be done, as if each were accepted. The endpoint must serve
-    the database's chain. Raises ChainError where it gives no answer, ConfigurationError for an
-    unknown reorg.
+    Without ``broadcast`` the result is what would be done, as if each transaction were accepted.
+    The endpoint must serve the database's chain. Raises ChainError where it gives no answer,
+    ConfigurationError for an unknown reorg.
     """
     with store.reading() as connection:
         dropped = read_dropped(connection, reorg_id)

@@ -43,7 +43,7 @@ def following(
         options.trusts_one_endpoint,
     )
     with ExitStack() as stack:
-        # Last, because it makes the database where there is none.
+        # Last, because this call makes the database where there is none.
         store = Store.open(options.database, Identity.of(deployment, key.public_key))
         stack.callback(store.close)
         check_can_prove(pool, options.trusts_one_endpoint)
@@ -61,7 +61,7 @@ def connect_endpoints(urls: Sequence[str], deployment: FollowedDeployment) -> En
 
 @contextmanager
 def existing(database: str) -> Iterator[Store]:
-    """Give a database that is only read, whosever it is."""
+    """Open a database of any identity, only to read."""
     store = Store.open_existing(database)
     try:
         yield store

@@ -26,7 +26,7 @@ from chainkit_indexer.monitoring.limits import DEFAULT_READY_LAG_BLOCKS, DEFAULT
 
 def _database(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
     if value is not None and value.startswith("postgres://"):
-        # As libpq and hosters write it; nothing else of it is shown, as it may be a password.
+        # The scheme as libpq and hosters write it; no other part is shown, as it may be a password.
         expected, written = "postgresql+psycopg://…", "postgres://…"
         raise ConfigurationError("database", expected, written, "the rest of the URL stays")
     return value
@@ -46,7 +46,7 @@ def _database_option(*, required: bool) -> Option:
 
 database_option = _database_option(required=True)
 optional_database_option = _database_option(required=False)
-"""The command takes None where it is not given."""
+"""The command gets None where the option is not given."""
 page_option = click.option(
     "--page-blocks",
     type=click.IntRange(min=1),

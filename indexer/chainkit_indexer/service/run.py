@@ -28,7 +28,7 @@ from chainkit_indexer.verification.background import BackgroundProver
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """When a script wants the service to end; without either it runs for ever."""
+    """When the service ends for a script; without either field it runs for ever."""
 
     until_block: int | None = None
     """Height that the cursor must have reached."""
@@ -51,8 +51,8 @@ def follow_chain(
     """Follow contracts and registry until the goal is reached or a stop is requested.
 
     ``registry_urls`` are endpoints of the registry's chain, where that is another one;
-    ``observers`` are told of each step before the monitor. Raises what a person must decide; see
-    ``follow.loop.run``.
+    ``observers`` are called with each step before the monitor. Raises errors that a person must
+    decide; see ``follow.loop.run``.
     """
     narrate_start(follows.pool.statistics())
     position = follows.store.position()
@@ -84,7 +84,7 @@ def follow_chain(
 
 
 class _Observers:
-    """Several observers as one, each told in this order."""
+    """Several observers as one, each called in this order."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = observers

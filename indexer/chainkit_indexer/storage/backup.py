@@ -1,6 +1,6 @@
-"""Copies SQLite's database with what stands in its log: a copy of the file alone may be empty.
+"""Copies SQLite's database with the content of its log: a copy of the file alone may be empty.
 
-After ``kill -9``, and while an indexer runs, the newest transactions stand in ``<file>-wal``.
+After ``kill -9``, and while an indexer runs, the newest transactions are in ``<file>-wal``.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def file_to_copy(location: str) -> Path:
 def copy_database(source: Path, target: Path, report: Report = lambda done, pages: None) -> None:
     """Copy a database to a file that does not exist yet, as one state, also beside a writer.
 
-    The copy appears once all of it is on the disk. Raises StoreError where there is no database,
+    The copy appears once it is whole on the disk. Raises StoreError where there is no database,
     where ``target`` or a log of it is there already, or where the copy is not sound.
     """
     subject = f"database {target}"
@@ -64,7 +64,7 @@ def copy_database(source: Path, target: Path, report: Report = lambda done, page
 
 def _copy(source: Path, target: Path, report: Report) -> None:
     with closing(connect(source, "ro")) as original, closing(connect(target, "rwc")) as copy:
-        # Within one transaction: else it would begin anew with each commit of a writer.
+        # Within one transaction: else the copy would begin anew with each commit of a writer.
         original.execute("BEGIN")
         original.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         original.backup(
@@ -75,5 +75,5 @@ def _copy(source: Path, target: Path, report: Report) -> None:
         [(verdict,), *_] = copy.execute("PRAGMA integrity_check(1)").fetchall()
         if verdict != "ok":
             raise StoreError(f"database {source}", "a sound database", verdict)
-        # A copy is one file: with nobody beside it, the log is emptied and taken away.
+        # A copy is one file: no process uses it yet, so its log is emptied and removed.
         copy.execute("PRAGMA journal_mode = DELETE").fetchone()

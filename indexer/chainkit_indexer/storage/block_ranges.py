@@ -1,8 +1,8 @@
 """Finds the payloads of a range of blocks.
 
 Counted sequence ids rise with the blocks, so a range of blocks is a range of the primary key, whose
-ends are found by bisection. Sparse ones come in any order (ADR 50): only their blocks tell, and the
-database of such a deployment has an index over them.
+ends are found by bisection. Sparse ids come in any order (ADR 50): only their blocks show the
+range, and the database of such a deployment has an index over the blocks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Columns = ColumnCollection[str, Any]
 """Those of a table or a query."""
 
 PAYLOAD_TABLES: Final = (schema.envelope_logs, schema.quarantine)
-"""Where each payload that is on the chain has one row with its log, in one or the other."""
+"""The two tables of logs: each payload on the chain has one row in one of them."""
 
 
 def create_block_indexes(connection: Connection) -> None:
@@ -33,7 +33,7 @@ def create_block_indexes(connection: Connection) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BlockCut:
-    """Parts an originator's payloads at a block: those above it are ``above``."""
+    """Parts an originator's payloads at a block: the payloads above the block are ``above``."""
 
     originator_id: int
     last: int
@@ -53,7 +53,7 @@ class BlockCut:
         return and_(is_originator, columns.sequence_id.in_(ids))
 
     def last_below(self, connection: Connection) -> int:
-        """Return the highest sequence id of which, and of all lower ones, nothing is above."""
+        """Return the highest sequence id up to which no id is of a payload above the block."""
         if self.block_number is None:
             return self.last
         logs = schema.envelope_logs.c
@@ -161,7 +161,7 @@ def first_sequence_id_from(
 ) -> int | None:
     """Return the smallest sequence id in a payload table at or above a block, or None.
 
-    Counted sequence ids rise with the blocks, so it is found by bisection over the primary key.
+    Counted sequence ids rise with the blocks, so bisection over the primary key finds the id.
     """
     of_originator = table.c.originator_id == originator_id
     bounds = select(func.min(table.c.sequence_id), func.max(table.c.sequence_id))

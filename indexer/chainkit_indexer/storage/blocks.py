@@ -33,7 +33,7 @@ def read_position(connection: Connection) -> IndexedBlock | None:
 
 
 def read_block(connection: Connection, number: int) -> IndexedBlock | None:
-    """Return the known block of a height, or None where it is not known."""
+    """Return the known block of a height, or None where no block is known."""
     query = select(schema.blocks).where(schema.blocks.c.number == number)
     row = connection.execute(query).mappings().one_or_none()
     return None if row is None else as_block(row)
@@ -72,7 +72,7 @@ def block_values(block: IndexedBlock) -> tuple[Any, ...]:
 def move_cursor(
     connection: Connection, block: IndexedBlock, is_first: bool, final_block: int
 ) -> None:
-    """Let the cursor, and the final block, stand at a block; ``is_first`` makes the row."""
+    """Move the cursor, and the final block; ``is_first`` makes the row."""
     row = {
         "block_number": block.header.number,
         "block_hash": block.header.hash,

@@ -21,22 +21,22 @@ if TYPE_CHECKING:
 
 
 class Database:
-    """A database with two kinds of transaction: ``reading`` sees one state, ``writing`` is alone.
+    """A database with two kinds of transaction: ``reading`` sees one state, ``writing`` excludes.
 
-    Threads may share it: those that write take turns, and those that read wait for none.
+    Threads may share the object: writers take turns, and readers wait for nobody.
 
-    All that it does raises StoreUnavailable where waiting may help (restarting, cut off, disk
-    full, locked), StoreInUse where another indexer has it, and StoreError for the rest. After an
-    interruption the next transaction connects again.
+    Every method raises StoreUnavailable where waiting may help (restarting, cut off, disk full,
+    locked), StoreInUse where another indexer has the database, and StoreError for all other
+    failures. After an interruption the next transaction connects again.
     """
 
     def __init__(self, location: str, read_only: bool = False, beside: bool = False) -> None:
         """Take a path or URL for SQLite or a URL for PostgreSQL; nothing is opened or made yet.
 
-        With ``read_only`` it needs no right to write, and neither takes nor waits for the lock.
-        With ``beside`` it writes beside the process that has the lock, and never takes it: for
-        changes that no step of an indexer can contradict. Raises ConfigurationError for a location
-        that cannot be understood.
+        With ``read_only`` no right to write is needed, and the lock is neither taken nor waited
+        for. With ``beside`` the object writes beside the process that has the lock, and never takes
+        the lock: for changes that no step of an indexer can contradict. Raises ConfigurationError
+        for an unusable location.
         """
         found = parse_location(location)
         self.is_read_only = read_only
@@ -44,7 +44,7 @@ class Database:
         self.name = shown(found)
         """Path or URL without password, for messages."""
         self.file = found if isinstance(found, Path) else None
-        """Where it is, for SQLite."""
+        """The path of the file, for SQLite."""
         self._hidden = HiddenWords(found)
         self._turn = Lock()
         self._writing_thread: int | None = None
@@ -52,7 +52,7 @@ class Database:
         if isinstance(found, Path):
             self._backend = Sqlite(found, read_only)
         else:
-            # Its driver costs an operator of SQLite memory and time.
+            # Imported here: PostgreSQL's driver costs an operator of SQLite memory and time.
             from chainkit_indexer.storage.postgresql import Postgresql
 
             self._backend = Postgresql(found, self.name, beside)
@@ -67,9 +67,9 @@ class Database:
     def writing(self) -> Iterator[Connection]:
         """Run a transaction that excludes every other writer; an exception undoes all of it.
 
-        It waits for other threads of this process, and takes the lock if this database does not
-        have it, or no longer. Raises RuntimeError within another ``writing`` of the same thread,
-        which would wait for itself.
+        The call waits for other threads of this process, and takes the lock if this database does
+        not have it, or no longer. Raises RuntimeError within another ``writing`` of the same
+        thread, which would wait for itself.
         """
         assert not self.is_read_only, "only a database that was opened to write"
         with self._turns():
@@ -101,7 +101,7 @@ class Database:
 
     @contextmanager
     def _turns(self) -> Iterator[None]:
-        # Only this thread can have set it to itself.
+        # Only this thread can have set the owner to itself.
         if self._writing_thread == get_ident():
             raise RuntimeError(f"database {self.name}: a transaction writes already in this thread")
         with self._turn:
@@ -112,15 +112,15 @@ class Database:
                 self._writing_thread = None
 
     def prepare(self) -> None:
-        """Before its first tables: let readers see a steady state while a writer commits."""
+        """Called before the first tables: let readers see a steady state while a writer commits."""
         with self._errors():
             self._backend.prepare()
 
     def give_back(self, most_bytes: int) -> int | None:
-        """Give free space of the file back to the file system, ``most_bytes`` at a time.
+        """Return free space of the file to the file system, ``most_bytes`` at a time.
 
-        Return how many bytes: 0 once none is left, None where the database cannot: a file from
-        before it could, or PostgreSQL, whose server is told to use the space again (VACUUM).
+        Return how many bytes: 0 once none is left, None where the database cannot: an older file,
+        or PostgreSQL, whose server uses the space again (VACUUM).
         """
         with self._errors():
             return self._backend.give_back(most_bytes)
@@ -145,10 +145,10 @@ class Database:
             raise StoreError(subject, "a file that exists", "none")
 
     def free_bytes(self, most: int) -> int | None:
-        """Return how many bytes the database may still take, None where nobody knows.
+        """Return how many bytes the database may still take, None where this is not known.
 
-        ``most`` is the size that it may reach, 0 where only its file system bounds it, which is
-        known for SQLite alone.
+        ``most`` is the size that the database may reach, 0 where only its file system bounds it,
+        which is known for SQLite alone.
         """
         free = []
         try:

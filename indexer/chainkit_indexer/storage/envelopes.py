@@ -10,8 +10,8 @@ Statements are written by hand: a bounded index look-up for each topic and origi
 that SQLAlchemy writes for both databases. The topics of one statement, and originators twice, are
 its parameters: SQLite before version 3.32 takes 999.
 
-An envelope may have a megabyte, and a page a thousand of them. So a reader may say how many bytes
-he takes: rows then end with the first that goes beyond them. A page that was cut is known by that.
+An envelope may have a megabyte, and a page a thousand envelopes. So a reader may limit the bytes:
+rows then end with the first row beyond the limit, which shows that the page was cut.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SELECT originator_id, (SELECT max(sequence_id) FROM envelopes AS found
     WHERE found.originator_id = held.originator_id)
 FROM held WHERE originator_id IS NOT NULL
 """
-"""One look into the key for each originator, and one for its end: no scan."""
+"""One look-up in the key for each originator, and one for the end: no scan."""
 
 _LAST: Final = """
 SELECT sequence_id, originator_ns FROM envelopes WHERE originator_id = ?
@@ -113,13 +113,13 @@ class StoredEnvelope(NamedTuple):
     expires_at: int | None
     """Seconds since 1970; None for one that never expires."""
     envelope: bytes
-    """The OriginatorEnvelope, as it was signed."""
+    """The OriginatorEnvelope, as signed."""
 
 
 def insert_envelopes(
     database: Database, connection: Connection, rows: Sequence[StoredEnvelope | tuple[Any, ...]]
 ) -> None:
-    """Insert envelopes that no log stands behind: a node's own, or those of its peers.
+    """Insert envelopes without a log: a node's own, or those of its peers.
 
     Raises StoreError, and undoes the transaction, where a sequence id is taken.
     """
@@ -129,7 +129,7 @@ def insert_envelopes(
 def read_last(connection: Connection, originator_id: int) -> tuple[int, int] | None:
     """Return sequence id and time in nanoseconds of an originator's last envelope, or None.
 
-    Also of one that has expired: sequence ids go on after it.
+    Also of an expired envelope: later sequence ids follow it.
     """
     for sequence_id, originator_ns in _rows(connection, _LAST, [originator_id]):
         return sequence_id, originator_ns
@@ -139,8 +139,8 @@ def read_last(connection: Connection, originator_id: int) -> tuple[int, int] | N
 def read_highest(connection: Connection) -> dict[int, int]:
     """Return the highest sequence id of each originator: the cursor of XIP-49 §3.2.2.
 
-    For the chain's originators the position's ``sequence_ids`` are ahead of it where the last
-    payloads are in quarantine.
+    For the chain's originators the position's ``sequence_ids`` are higher where the last payloads
+    are in quarantine.
     """
     return dict(_rows(connection, _HIGHEST))
 
@@ -150,8 +150,8 @@ def read_last_on_topics(
 ) -> dict[bytes, tuple[int, int]]:
     """Return the highest sequence id of some originators on each topic, and its time.
 
-    The time is in nanoseconds; both are 0 where there is none. Also of one that has expired. Up to
-    a few hundred topics at a time.
+    The time is in nanoseconds; both are 0 where there is no envelope. Expired envelopes count. Up
+    to a few hundred topics at a time.
     """
     asked = frozenset(topics)
     held = dict.fromkeys(originator_ids, 0)
@@ -202,10 +202,10 @@ def read_by_topics(
 ) -> list[StoredEnvelope]:
     """Return up to ``limit`` envelopes (at least 1) on up to a few hundred topics after a cursor.
 
-    With ``in_time`` those that are first by ``in_time_order``, in that order.
+    With ``in_time`` the first ones by ``in_time_order``, in this order.
 
-    At most ``limit`` rows of each topic and originator are looked at, beside expired ones.
-    ``now`` is in seconds since 1970.
+    At most ``limit`` rows of each topic and originator are read, besides expired ones. ``now`` is
+    in seconds since 1970.
     """
     held = _read_behind(connection, cursor)
     end = f"ORDER BY {_IN_TIME if in_time else _IN_PLACE} LIMIT ?"
@@ -217,7 +217,8 @@ def read_by_topics(
 def in_time_order(rows: Iterable[StoredEnvelope]) -> list[StoredEnvelope]:
     """Return rows by their originators' times, those of one originator by their sequence ids.
 
-    A row whose time falls below that of an earlier one of its originator stands with that one.
+    A row whose time is below that of its originator's earlier row is sorted together with the
+    earlier row.
     """
     latest: dict[int, int] = {}
     dated: list[tuple[int, StoredEnvelope]] = []
@@ -261,7 +262,7 @@ def read_newest(
 ) -> dict[bytes, StoredEnvelope]:
     """Return the newest envelope of each topic that has any, by its time; see the module.
 
-    Among equal times, that of the highest originator. ``now`` is in seconds since 1970.
+    Among equal times, the envelope of the highest originator. ``now`` is in seconds since 1970.
     """
     held = dict.fromkeys(read_highest(connection), 0)
     found = _made(_pairs(connection, topics, held, _LAST_ROW, _living(now)))
@@ -277,7 +278,7 @@ def _on_topic(connection: Connection, statement: str) -> str:
 
 
 def _read_behind(connection: Connection, cursor: Mapping[int, int]) -> dict[int, int]:
-    """Return the sequence ids of those originators of which a cursor does not have all.
+    """Return the sequence ids of the originators of which a cursor lacks envelopes.
 
     A cursor is a stranger's, and its numbers may be larger than any that a column holds.
     """
@@ -299,17 +300,17 @@ def _pairs(
     most_bytes: int | None = None,
     columns: str = _COLUMNS,
 ) -> list[tuple[Any, ...]]:
-    """Return what ``rows`` finds for each topic and originator, both of which it may name."""
+    """Return the rows of ``rows`` for each topic and originator, both of which it may use."""
     asked = list(dict.fromkeys(topics))
     if not asked or not held:
         return []
     if connection.dialect.name == "sqlite":
-        # It has no LATERAL, and keeps the order of what is cross joined.
+        # SQLite has no LATERAL, and keeps the order of a cross join.
         rows = rows.format(is_on_topic="found.topic = asked.topic")
         join = f"envelopes AS found WHERE found.rowid IN (SELECT found.rowid {rows})"
     else:
-        # Were it a plain =, the key would give the same order, and for a topic that is frequent
-        # elsewhere, PostgreSQL would look through all that an originator holds.
+        # With a plain =, the key would give the same order, and for a topic that is frequent
+        # elsewhere, PostgreSQL would read all rows of an originator.
         rows = rows.format(is_on_topic="found.topic = ANY(ARRAY[asked.topic])")
         join = f"LATERAL (SELECT * {rows}) AS found"
     statement = (

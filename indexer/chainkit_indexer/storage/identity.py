@@ -23,7 +23,7 @@ from chainkit_indexer.storage.block_ranges import create_block_indexes
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Which chain, contracts and key a database belongs to, for all its life."""
+    """The chain, contracts and key of a database, which never change."""
 
     chain_id: int
     genesis_hash: bytes
@@ -33,7 +33,7 @@ class Identity:
     first_block: int
     """Height below which the contracts have no log."""
     contracts: tuple[PayloadContract, ...]
-    """In the order of their addresses."""
+    """The contracts in the order of their addresses."""
 
     @classmethod
     def of(cls, deployment: FollowedDeployment, node_public_key: bytes) -> Self:

@@ -1,8 +1,8 @@
-"""Payloads that a reorg took back, and what became of them.
+"""Payloads that a reorg took back, and the outcome of each.
 
-An envelope that was served is never deleted: it moves to the journal as dropped. When a later page
-holds the same payload of the same transaction again, the entry becomes kept (same sequence id) or
-moved (another one). An entry that stays dropped is not on the chain.
+A served envelope is never deleted: it moves to the journal as dropped. When a later page holds the
+same payload of the same transaction again, the entry becomes kept (same sequence id) or moved
+(another id). An entry that stays dropped is not on the chain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from chainkit_indexer.storage.block_ranges import BlockCut
 from chainkit_indexer.types import IndexedBlock, PlacedEvent
 
 _LOOKUP_CHUNK: Final = 500
-"""Transactions looked up, or rows moved, by one statement: databases limit its parameters."""
+"""Transactions looked up, or rows moved, by one statement: databases limit a statement's
+parameters."""
 
 _RECORD_OUTCOME: Final = update(schema.journal).where(
     schema.journal.c.reorg_id == bindparam("of_reorg"),
@@ -48,12 +49,12 @@ class Retracted:
 
     @property
     def payload(self) -> Payload:
-        """Its key."""
+        """The payload's key."""
         return self.originator_id, self.transaction_hash, self.payload_digest
 
 
 def payload_digest(topic: bytes, payload: bytes) -> bytes:
-    """Return 32 bytes that tell the payloads of one transaction apart: keccak256 of both.
+    """Return 32 bytes that distinguish a transaction's payloads: keccak256 of topic and payload.
 
     The topics of a contract have one length, so the concatenation is unambiguous.
     """
@@ -65,9 +66,10 @@ def match_outcomes(
 ) -> Iterator[tuple[Retracted, int]]:
     """Pair journal entries with the same payloads on the chain; yield the entry and its new id.
 
-    One payload answers one entry, because a single transaction may post the same one more than
-    once: first those of equal sequence id, then the others, the lowest first. ``payloads`` come
-    with their sequence ids in chain order, and all of a transaction's come together.
+    One payload matches one entry, because a single transaction may post the same payload more than
+    once: entries of equal sequence id are matched first, then the others, the lowest first.
+    ``payloads`` come with their sequence ids in chain order, and all payloads of a transaction come
+    together.
     """
     entries, others = sorted(retracted), []
     at_its_id = {(entry.payload, entry.sequence_id): entry for entry in entries}
@@ -93,9 +95,9 @@ def insert_reorg(
     ancestor: IndexedBlock,
     rewound_to: int | None = None,
 ) -> int:
-    """Write down that the chain forked off above ``ancestor``; return the reorg's id, from 1.
+    """Record that the chain forked off above ``ancestor``; return the reorg's id, from 1.
 
-    ``rewound_to`` is what the operator asked for, where it was a rewind.
+    ``rewound_to`` is the height that the operator asked for, if this is a rewind.
     """
     old_head, new_head = position.header.reference, ancestor.header.reference
     return insert_reorg_between(connection, old_head, new_head, rewound_to)
@@ -153,7 +155,7 @@ def retract_after(connection: Connection, table: Table, cut: BlockCut, reorg_id:
     query = _with_topic(table)
     columns = query.selected_columns
     query = query.where(cut.above(columns))
-    # On the statement: on the connection it would hold for the insertion below, too.
+    # Set on the statement: set on the connection it would hold for the insertion below, too.
     ordered = query.order_by(columns.sequence_id).execution_options(yield_per=_LOOKUP_CHUNK)
     with connection.execute(ordered) as rows:
         for chunk in rows.mappings().partitions():
@@ -184,9 +186,9 @@ def _delete(connection: Connection, table: Table, cut: BlockCut) -> int:
 def find_final_above(
     connection: Connection, table: Table, cut: BlockCut, final_block: int
 ) -> int | None:
-    """Return the sequence id of a row that ``retract_after`` would take back although it is final.
+    """Return the sequence id of a final row that ``retract_after`` would take back.
 
-    None where there is none: always, unless the known blocks contradict the rows.
+    None where there is no such row: always, unless the known blocks contradict the rows.
     """
     query = select(table.c.sequence_id).where(
         cut.above(table.c), table.c.block_number <= final_block

@@ -43,31 +43,31 @@ def parse_location(location: str) -> Path | URL:
             raise _malformed(location)
         return _file(url.database)
     if url.drivername not in _POSTGRES_SCHEMES:
-        # Not shown: what stands before :// may be a password that lost its place.
+        # Not shown: the text before :// may be a misplaced password.
         expected = "a path, or a URL of sqlite or postgresql"
         raise ConfigurationError("database", expected, "another scheme")
     return url
 
 
 def shown(location: Path | URL) -> str:
-    """Return it for messages: a URL may hold a password, also in its query."""
+    """Return the location for messages: a URL may hold a password, also in its query."""
     if isinstance(location, Path):
         return str(location)
     return location.set(query={}).render_as_string(hide_password=True)
 
 
 class HiddenWords:
-    """A location, without the parts that no message may show; its repr tells nothing."""
+    """The secret parts of a location, which no message may show; the repr is empty of them."""
 
     def __init__(self, location: Path | URL) -> None:
-        """Hide a URL's password, and the values of its query except those that name its place."""
+        """Hide a URL's password, and the values of its query except those that name the place."""
         values = _hidden_values(location) if isinstance(location, URL) else []
         # An option may hold several words, of which an error repeats the one that is wrong.
         words = [word for value in values for word in re.split(r"[\s=,]+", value)]
         self._words = sorted({*values, *words} - {""}, key=len, reverse=True)
 
     def removed_from(self, text: str) -> str:
-        """Return an error's text without them, which drivers and servers repeat in quotes."""
+        """Return an error's text without the secret parts, which drivers and servers quote."""
         for word in self._words:
             for quoted in (f'"{word}"', repr(word)):
                 text = text.replace(quoted, '"…"')

@@ -1,7 +1,7 @@
 """Makes and upgrades the tables; each database has its revision in ``alembic_version``.
 
 Alembic itself is loaded only to upgrade: it costs 14 MB and a third of a second. A test compares
-what the revisions make with ``schema``.
+the tables of the revisions with ``schema``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from chainkit_indexer.storage.database import Database
 from chainkit_indexer.storage.migrations.versions import revision_0001
 
 REVISION: Final = "0001"
-"""The newest in ``migrations/versions``. They sort as text."""
+"""The newest revision in ``migrations/versions``. Revisions sort as text."""
 
 _MIGRATIONS: Final = "chainkit_indexer:storage/migrations"
 
@@ -37,7 +37,7 @@ _versions = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name=f"{_VERSION_TABLE}_pkc"),
 )
-"""As Alembic makes it."""
+"""The table as Alembic makes it."""
 
 _COMMON_TABLES: Final = frozenset({"identity", "blocks", "cursor", "envelopes", "journal"})
 """The attributes of every revision."""
@@ -64,7 +64,7 @@ def revision(database: Database) -> str | None:
 def check_revision(database: Database) -> str | None:
     """Return the revision if this program can use it, or None where there are no tables yet.
 
-    Raises StoreError for an older one, with the command that upgrades it, and for a newer one.
+    Raises StoreError for an older revision, with the command that upgrades it, and for a newer one.
     """
     found = revision(database)
     if found is not None and found < REVISION:
@@ -101,8 +101,9 @@ def create(database: Database) -> None:
 def upgrade(database: Database) -> str:
     """Bring the tables of a database up to date and return the revision that it had before.
 
-    All of it is one transaction, so it may be killed anywhere. Raises StoreInUse if an indexer runs
-    on it, and StoreError where there are no tables, newer ones, or ones without a revision.
+    The upgrade is one transaction, so it may be killed anywhere. Raises StoreInUse if an indexer
+    uses the database, and StoreError where there are no tables, newer ones, or ones without a
+    revision.
     """
     database.lock()
     found = existing_revision(database)

@@ -42,15 +42,15 @@ _CONNECTION_DEFAULTS: Final[dict[str, str | tuple[str, ...]]] = {
     "tcp_user_timeout": "60000",
 }
 _WRITER_SETTINGS: Final = (
-    # And until a writer that is silent counts as gone, with its lock: another may then begin.
+    # Also until a silent writer counts as gone, with its lock: another writer may then begin.
     "SET tcp_keepalives_idle = 30",
     "SET tcp_keepalives_interval = 10",
     "SET tcp_keepalives_count = 3",
     "SET tcp_user_timeout = 60000",
 )
 _SETTING: Final = "SET enable_bitmapscan = off"
-"""For each session: what is read in the order of an index and ends at a limit is read so. A bitmap
-has no order, and takes all that may come before its first row."""
+"""For each session: a query in the order of an index with a limit is read by that index. A bitmap
+has no order, and takes all rows that may come before the first result."""
 
 # Two indexers may use two schemas of one database; advisory locks are the database's own.
 _KEY: Final = "1667983732, hashtext(coalesce(current_schema(), ''))"
@@ -58,7 +58,7 @@ _TRY_LOCK: Final = text(f"SELECT pg_try_advisory_lock({_KEY})")
 _AWAIT_LOCK: Final = text(f"SELECT pg_advisory_lock({_KEY})")
 _CHANNEL: Final = "chainkit_commits"
 _TELL: Final = text(f"SELECT pg_notify('{_CHANNEL}', current_schema())")
-"""The server tells it to all who listen when, and only if, the transaction is committed."""
+"""The server notifies all listeners when, and only if, the transaction is committed."""
 _PATIENCE: Final = "SET LOCAL lock_timeout = '3s'"
 """The server ends a session, and releases its lock, some time after its client has ended: an
 indexer that is restarted at once finds the lock of its predecessor."""
@@ -82,7 +82,7 @@ _COPY_TYPES: Final = {
 """Column types for binary COPY: the driver would guess them from each value."""
 
 _READ_ONLY: Final = "25006"
-"""SQLSTATE of a server that has become a standby: its successor is reached by a new session."""
+"""SQLSTATE of a server that has become a standby: a new session reaches its successor."""
 
 _PASSING: Final = ("08", "40", "53", "55P03", "57", "58030")
 """SQLSTATEs, or their classes: connection lost, undone for another transaction, disk or memory or
@@ -111,19 +111,19 @@ class Postgresql:
     driver_error: Final = psycopg.Error
 
     def __init__(self, url: URL, name: str, is_beside: bool) -> None:
-        """Take the URL, whose query may set any option of libpq, and what messages call it.
+        """Take the URL, whose query may set any option of libpq, and its name in messages.
 
-        ``is_beside`` never takes the lock. Raises ConfigurationError, which shows nothing of the
-        query, where that cannot be used.
+        ``is_beside`` never takes the lock. Raises ConfigurationError, which shows no part of the
+        query, for an unusable URL.
         """
         self._name = name
         self._is_beside = is_beside
         host = socket.gethostname()[:24]
-        # Unlike any other: by it we know a session of ours that the server holds for alive.
+        # A unique name: by it we recognize a session of ours that the server takes for alive.
         self._session = f"chainkit process {os.getpid()} on {host} {secrets.token_hex(4)}"
         self._readers = _engine(url, QueuePool, pool_pre_ping=True)
         self._readers.update_execution_options(postgresql_readonly=True)
-        # A session that was closed must be gone, and not wait in a pool with its lock.
+        # A closed session must be gone, and not wait in a pool with its lock.
         self._writers = _engine(url, NullPool)
         self._writer: Connection | None = None
         self._listener: _Listener | None = None
@@ -165,8 +165,8 @@ class Postgresql:
     def lock(self) -> None:
         """Keep other indexers out until ``close``, or until this process ends in any way.
 
-        Raises StoreInUse if another has it. Once its session was lost, it is taken again before
-        anything is written.
+        Raises StoreInUse if another indexer has the lock. Once the session was lost, the lock is
+        taken again before anything is written.
         """
         if self._writer is not None:
             return
@@ -195,7 +195,7 @@ class Postgresql:
             raise
 
     def prepare(self) -> None:
-        """Do nothing: its readers always see a steady state."""
+        """Do nothing: PostgreSQL's readers always see a steady state."""
 
     def give_back(self, most_bytes: int) -> int | None:
         """Let the server use the space of deleted rows again, beside all who read and write."""
@@ -226,7 +226,7 @@ class Postgresql:
 
     @staticmethod
     def may_pass(cause: BaseException | None) -> bool:
-        """Tell whether waiting may help: it restarts, was cut off, or has used something up."""
+        """Return whether waiting may help: a restart, a lost connection, or a lack of resources."""
         if not isinstance(cause, psycopg.Error):
             return False
         if cause.sqlstate is not None:
@@ -237,7 +237,8 @@ class Postgresql:
     def _begin_session(self, connection: Connection) -> None:
         for setting in _WRITER_SETTINGS:
             connection.exec_driver_sql(setting)
-        # COPY finds it by the column's type: otherwise a slower one, of DB-API's Binary, in Python.
+        # COPY finds this dumper by the column's type: otherwise a slower one, of DB-API's Binary,
+        # in Python.
         _driver(connection).adapters.register_dumper(bytes, BytesBinaryDumper)
         connection.execute(
             text("SELECT set_config('application_name', :name, false)"), {"name": self._session}
@@ -246,7 +247,7 @@ class Postgresql:
             return
         holder = connection.execute(_HOLDER).first()
         if holder is not None and holder.application_name == self._session:
-            # The network lost it without the server's noticing, which may take it a minute.
+            # The network lost the session, which the server may notice only after a minute.
             connection.execute(_TERMINATE, {"pid": holder.pid})
         if _is_free_in_time(connection):
             return
@@ -255,7 +256,7 @@ class Postgresql:
 
 
 class _Listener:
-    """A session that is told of the commits in its schema."""
+    """A session that receives notifications of the commits in its schema."""
 
     def __init__(self, engine: Engine) -> None:
         self._session = engine.raw_connection()
@@ -278,7 +279,7 @@ class _Listener:
         self._session.close()
 
     def discard(self) -> None:
-        """End a session that is lost: nothing is asked of it any more."""
+        """End a lost session without another request to the server."""
         self._session.invalidate()
 
 

@@ -12,7 +12,7 @@ from chainkit_indexer.types import Provenance, ProvenanceRun
 
 
 def read_runs(connection: Connection) -> tuple[ProvenanceRun, ...]:
-    """Return the runs in rising order; together they are all blocks that were followed."""
+    """Return the runs in rising order; together they cover all blocks that were followed."""
     rows = connection.execute(select(provenance).order_by(provenance.c.first_block))
     return tuple(ProvenanceRun(first, last, Provenance(word)) for first, last, word in rows)
 

@@ -1,6 +1,6 @@
 """Leaves out payloads under sparse sequence ids that an earlier payload has (ADR 50).
 
-The first log under an id stays, be it served or in quarantine: a later one changes nothing.
+The first log under an id stays, served or in quarantine: a later log changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chainkit_indexer.storage.block_ranges import PAYLOAD_TABLES
 from chainkit_indexer.types import PageRows, PlacedEvent, VerifiedPage
 
 _LOOKUP_CHUNK: Final = 500
-"""Ids looked up by one statement: databases limit its parameters."""
+"""Ids looked up by one statement: databases limit a statement's parameters."""
 
 Key = tuple[int, int]
 """Originator id and sequence id."""

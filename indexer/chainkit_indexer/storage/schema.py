@@ -82,8 +82,8 @@ contracts = Table(
     _column("is_sparse", Boolean),
     _column("block", BigInteger),
 )
-"""Which contracts' events it holds, in which form they come, and whether sequence ids are sparse
-(ADR 50); never changed either."""
+"""The contracts whose events the database holds, the events' form, and whether sequence ids are
+sparse (ADR 50); never changed either."""
 
 blocks = Table(
     "blocks",
@@ -107,8 +107,8 @@ cursor = Table(
     _column("final_block_number", BigInteger),
 )
 """How far the chain was followed: no row before the first page, then one. Up to
-``final_block_number`` (-1: nothing yet) nothing is ever changed; it never goes back, but where
-``index rewind --below-final`` says so, or none of what is stored was final."""
+``final_block_number`` (-1: nothing yet) nothing is ever changed; the number never falls, except by
+``index rewind --below-final``, or where no stored block was final."""
 
 envelopes = Table(
     "envelopes",
@@ -117,7 +117,7 @@ envelopes = Table(
     _key("sequence_id", BigInteger),
     _column("originator_ns", BigInteger),
     _column("topic", LargeBinary),
-    # Before the envelope: SQLite reads through a long value to find what stands behind it.
+    # Before the envelope: SQLite reads through a long value to find the values behind it.
     Column("expires_at", BigInteger),
     _column("envelope", LargeBinary),
     Index("envelopes_by_topic", "topic", "originator_id", "sequence_id"),
@@ -179,8 +179,8 @@ reorgs = Table(
     _column("depth", Integer),
     Column("rewound_to", BigInteger),
 )
-"""Each reorg that reached below the cursor, in the order in which this node saw them. A rewind
-stands here too: ``rewound_to`` is the height that the operator asked for, null for a reorg."""
+"""Each reorg that reached below the cursor, in the order in which this node saw them. A rewind is a
+row, too: ``rewound_to`` is the height that the operator asked for, null for a reorg."""
 
 journal = Table(
     "journal",

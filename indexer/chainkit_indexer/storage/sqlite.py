@@ -25,9 +25,9 @@ _ROWS_PER_STATEMENT: Final = 50
 _INCREMENTAL: Final = 2
 _SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
-    # FULL waits for the disk in each commit. NORMAL would only risk the newest pages, which the
-    # chain still has; but not what reorgs retracted, nor which block was already called final.
-    # There is one wait per step, and it is short compared with the time to write a page.
+    # FULL waits for the disk in each commit. NORMAL would risk the newest pages, which the chain
+    # still has, but also the retracted payloads and the final block, which the chain does not have.
+    # There is one wait per step, short compared with the time to write a page.
     "PRAGMA synchronous = FULL",
     # KiB, for each connection. Pages that do not fit go to the log before the commit.
     "PRAGMA cache_size = -4096",
@@ -43,9 +43,8 @@ class Sqlite:
     may_pass = staticmethod(may_pass)
 
     def __init__(self, file: Path, read_only: bool) -> None:
-        """Take the file; a reader opens it without the right to write."""
-        # As SQLite does it: a program that opens a symbolic link uses the same lock and the same
-        # log.
+        """Take the file; a reader opens the file without the right to write."""
+        # As in SQLite: a program that opens a symbolic link uses the same lock and the same log.
         self._file = Path(os.path.realpath(file))
         self._lock: _Lock | None = None
         if read_only:
@@ -78,7 +77,8 @@ class Sqlite:
     def lock(self) -> None:
         """Keep other indexers out until ``close``, or until this process ends in any way.
 
-        Raises StoreInUse if another has it. SQLite's own lock ends with each transaction.
+        Raises StoreInUse if another indexer has the lock. SQLite's own lock ends with each
+        transaction.
         """
         if self._lock is None:
             self._lock = _Lock(self._file)
@@ -86,12 +86,12 @@ class Sqlite:
     def prepare(self) -> None:
         """Let readers see a steady state while a writer commits. Lasts as long as the file.
 
-        So does the order of the file's pages by which it can give free ones back.
+        The page order that allows returning free pages also lasts.
         """
         use_write_ahead_log(self._engine, gives_back=True)
 
     def give_back(self, most_bytes: int) -> int | None:
-        """Cut free pages off the end of the file: other pages move to where the free ones are.
+        """Cut free pages off the end of the file: other pages move into the free ones.
 
         One transaction beside which no program can write.
         """
@@ -106,7 +106,8 @@ class Sqlite:
             size = number("page_size")
             pages = min(number("freelist_count"), max(most_bytes // size, 1))
             for _ in range(pages):
-                # The driver ends the statement after its first page, whatever number it names.
+                # The driver ends the statement after its first page, whatever number the statement
+                # has.
                 driver.execute("PRAGMA incremental_vacuum(1)")
             return pages * size
 
@@ -115,8 +116,9 @@ class Sqlite:
     ) -> None:
         """Insert tuples through the driver: SQLAlchemy would take several times as long.
 
-        Many to a statement: in each one the driver gives Python's lock away, and may wait for it.
-        Bytes as a bytearray: for ``bytes`` it looks for an adapter first: a quarter of the time.
+        Many tuples per statement: in each statement the driver releases Python's lock, and may wait
+        for it. Bytes as a bytearray: for ``bytes`` the driver looks for an adapter first, a quarter
+        of the time.
         """
         driver = driver_of(connection)
         for start in range(0, len(rows), _ROWS_PER_STATEMENT):
@@ -143,7 +145,7 @@ class Sqlite:
         return connect(self._file, "ro", seconds=LOCK_SECONDS)
 
     def _is_at_rest(self) -> bool:
-        """Tell whether the database exists, was closed, and has not been opened since."""
+        """Return whether the database exists, was closed, and has not been opened since."""
         log = self._file.with_name(self._file.name + "-wal")
         return self._file.exists() and not log.exists()
 
@@ -151,9 +153,9 @@ class Sqlite:
 class _Unguarded(sqlite3.Connection):
     """Reads a file at rest, and assumes that no program writes to it.
 
-    To notice writers, SQLite would have to make files in the same folder. It may have no right to,
-    or the files would belong to the account that only reads. So ``reading`` checks afterwards
-    whether a writer opened it.
+    To notice writers, SQLite would have to make files in the same folder. The process may have no
+    right to, or the files would belong to the account that only reads. So ``reading`` checks
+    afterwards whether a writer opened the file.
     """
 
 
@@ -173,7 +175,7 @@ class _Lock:
         os.close(self._descriptor)
 
     def _try(self) -> bool:
-        """Return False if it was removed while we took it: then it excludes no other process."""
+        """Return False if the file was removed meanwhile: then the lock excludes nobody."""
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -198,7 +200,7 @@ class _Lock:
 
 
 def _state(file: Path) -> tuple[int, ...]:
-    """Return what differs after anybody wrote to it; a file that is missing has no state."""
+    """Return a value that differs after any write to a file; a missing file has none."""
     with suppress(FileNotFoundError):
         found = file.stat()
         return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

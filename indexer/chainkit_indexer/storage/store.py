@@ -1,4 +1,4 @@
-"""The operator's database as a step sees it: each method is one transaction, all or nothing."""
+"""The operator's database for a step: each method is one transaction, all or nothing."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from chainkit_indexer.types import (
 class Store:
     """An opened database whose identity was checked.
 
-    One thread follows the chain; others may read, and write by ``writing``.
+    One thread follows the chain; other threads may read, and write by ``writing``.
     """
 
     def __init__(self, database: Database, identity: Identity) -> None:
@@ -72,8 +72,9 @@ class Store:
     def open(cls, location: str, identity: Identity) -> Self:
         """Open a node's database to write, or make it where there is none.
 
-        Raises StoreInUse where another indexer has it, and StoreError, and changes nothing, where
-        it belongs to another chain, deployment or key, or is no indexer's database at all.
+        Raises StoreInUse where another indexer has the database, and StoreError, and changes
+        nothing, where it belongs to another chain, deployment or key, or is no indexer's database
+        at all.
         """
         database = Database(location)
         try:
@@ -134,7 +135,7 @@ class Store:
 
     @property
     def file(self) -> Path | None:
-        """The file of SQLite; None for PostgreSQL, whose disk only its own machine can look at."""
+        """The file of SQLite; None for PostgreSQL, whose disk only its own machine can read."""
         return self._database.file
 
     @contextmanager
@@ -173,9 +174,9 @@ class Store:
         self._database.insert_many(connection, table, columns, rows)
 
     def wait_for_commit(self, seconds: float) -> bool:
-        """Return True once another process may have written, False where none did in so long.
+        """Return True once another process may have written, False where none did in this time.
 
-        The first time, and after a failure, it returns at once. Only with PostgreSQL.
+        The first call, and a call after a failure, returns at once. Only with PostgreSQL.
         """
         return self._database.wait_for_commit(seconds)
 
@@ -192,15 +193,15 @@ class Store:
         self._database.close()
 
     def cursor_state(self) -> CursorState:
-        """Return how far the chain was followed, without a query where that is remembered.
+        """Return how far the chain was followed, without a query where the state is remembered.
 
-        It is remembered while this store holds the lock and its last write succeeded: no other
-        process can have moved the cursor. The writer still compares it.
+        The state is remembered while this store holds the lock and its last write succeeded: no
+        other process can have moved the cursor. The writer still compares the state.
         """
         return self._cursor_state or self.read_cursor_state()
 
     def read_cursor_state(self) -> CursorState:
-        """Return how far the chain was followed, and remember it."""
+        """Return how far the chain was followed, and remember the state."""
         self._cursor_state = None
         with self.reading() as connection:
             found = CursorState(read_position(connection), read_final_block(connection))
@@ -225,7 +226,7 @@ class Store:
             return [as_block(row) for row in rows]
 
     def block(self, number: int) -> IndexedBlock | None:
-        """Return the known block of a height, or None where it is not known."""
+        """Return the known block of a height, or None where no block is known."""
         with self.reading() as connection:
             return read_block(connection, number)
 
@@ -251,7 +252,7 @@ class Store:
             insert_many(connection, schema.quarantine, QUARANTINE_COLUMNS, rows.quarantine)
             self._judge_again(connection, rows)
             new = (page.start, *page.blocks) if is_first else page.blocks
-            # The cursor's own block is always known, also where it is final at once.
+            # The cursor's own block is always known, even if it is final at once.
             lowest = min(final_block, page.last.header.number)
             kept = [block_values(block) for block in new if block.header.number >= lowest]
             insert_many(connection, schema.blocks, BLOCK_COLUMNS, kept)
@@ -269,13 +270,13 @@ class Store:
         below_final: bool = False,
         rewound_to: int | None = None,
     ) -> tuple[int, int]:
-        """Take back what lies above a common ancestor; return the reorg's id and how many rows.
+        """Take back the rows above a common ancestor; return the reorg's id and their number.
 
         The rows move to the journal as dropped, until their payloads are seen again. Raises
         StoreError if the cursor is no longer at ``position``, or if anything final would be taken
-        back, whatever is known of the ancestor. With ``below_final`` the ancestor may lie below
-        the final block, and becomes the final one. ``rewound_to`` is the height that an operator
-        asked for, None for a reorg of the chain.
+        back, whatever is known of the ancestor. With ``below_final`` the ancestor may lie below the
+        final block, and becomes the final one. ``rewound_to`` is the height that an operator asked
+        for, None for a reorg of the chain.
         """
         self._cursor_state = None
         with self.writing() as connection:
@@ -297,13 +298,13 @@ class Store:
         return reorg_id, retracted
 
     def retract_all(self, position: IndexedBlock) -> tuple[int, int]:
-        """Take back all that was followed; return the reorg's id and how many rows.
+        """Take back all that was followed; return the reorg's id and the number of rows.
 
-        For a chain that forked off below the oldest known block while nothing stored is final:
-        the journal holds the rows, and the next step begins anew. As the ancestor stands the
-        parent of the oldest known block, which may be gone, too. Raises StoreError if the cursor
-        is no longer at ``position``, if the oldest known block or any row is final, or if it is
-        block 0, below which no chain forks.
+        For a chain that forked off below the oldest known block while nothing stored is final: the
+        journal holds the rows, and the next step begins anew. The ancestor in the journal is the
+        parent of the oldest known block, which may be gone, too. Raises StoreError if the cursor is
+        no longer at ``position``, if the oldest known block or any row is final, or if it is block
+        0, below which no chain forks.
         """
         self._cursor_state = None
         with self.writing() as connection:

@@ -1,7 +1,7 @@
 """Proves stored blocks while the chain is followed: a piece at a time, when nothing else is to do.
 
-Blocks that rest on an endpoint's word may be proved later, by an endpoint that offers more. Only
-final blocks are taken: nothing changes in them any more, whatever branch an endpoint is on.
+Blocks that only an endpoint's answer establishes may be proved later, by an endpoint that offers
+more. Only final blocks are taken: they never change, whatever branch an endpoint is on.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_LINES: Final = 10
 
 _PAUSES: Final = Backoff(2.0, 300.0)
 _PAUSE_AT_THE_END: Final = 60.0
-"""Until it looks again whether anything is left to prove."""
+"""Seconds until the next check for blocks that are left to prove."""
 _PAUSE_WITHOUT_GAIN: Final = 3600.0
 """After a piece that gained nothing: each costs the operator requests."""
 
@@ -53,9 +53,10 @@ class _Work:
 
 
 class BackgroundProver:
-    """Work for when there is nothing else to do at the head. ``differences`` counts what differs.
+    """Proves blocks when nothing else is to do at the head. ``differences`` counts differences.
 
-    It goes once through the blocks, in rising order; a restart of the process begins again.
+    The prover passes once through the blocks, in rising order; a restart of the process begins
+    again.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class BackgroundProver:
         report: Callable[[Endpoint, ChainError], None] = lambda endpoint, error: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Prove in the node's own database; ``report`` errors of endpoints to their pool."""
+        """Prove in the node's own database; ``report`` gets errors of endpoints for their pool."""
         # One endpoint's word is what the blocks have already.
         settings = replace(settings, page_blocks=PIECE_BLOCKS, trusts_one_endpoint=False)
         prover = PageProver(settings, others, clock)
@@ -98,7 +99,7 @@ class BackgroundProver:
             last = next_stored_block(self._store, work.run.last_block)
             pending = page_after_block(self._reader, work.position, last, endpoint)
         except Unconfirmed:
-            # The endpoint offers no proof, which is no fault: it may be the one that is trusted.
+            # The endpoint offers no proof, which is no fault: the operator may trust this endpoint.
             return _PAUSE_WITHOUT_GAIN
         found = work.proof.take(pending)
         work.position = pending.page.last
@@ -136,6 +137,6 @@ class BackgroundProver:
 def _report(
     report: Callable[[Endpoint, ChainError], None], endpoint: Endpoint, error: ChainError
 ) -> None:
-    """Report what speaks against following an endpoint: it may have forgotten old blocks."""
+    """Report an error that disqualifies an endpoint: it may only have forgotten old blocks."""
     if isinstance(error, Disproved | RateLimited):
         report(endpoint, error)

@@ -34,10 +34,10 @@ _SHOWN_BYTES: Final = 65
 _SERVED: Final = "envelope"
 _QUARANTINED: Final = "quarantined payload"
 _LOOKUP_CHUNK: Final = 500
-"""Ids looked up by one statement: databases limit its parameters."""
+"""Ids looked up by one statement: databases limit a statement's parameters."""
 
 _Built = Sequence[tuple[Any, ...]]
-"""Rows that were built of a page; their first columns are those of LOG_COLUMNS."""
+"""Rows that were built from a page; their first columns are those of LOG_COLUMNS."""
 
 Key = tuple[int, int]
 """Originator id and sequence id."""
@@ -66,8 +66,8 @@ def page_differences(
     """Yield the differences between the stored rows and a page with its built rows.
 
     The stored rows are found by the page's sequence ids, which the chain proved to have no gap, so
-    that a row is found even if its other columns are wrong. Sparse ones are found by the ids and by
-    the blocks.
+    that a row is found even if its other columns are wrong. Rows with sparse ids are found by the
+    ids and by the blocks.
     """
     sparse = identity.sparse_originator_ids
     if sparse:
@@ -189,7 +189,7 @@ def _rows_of(
 def _sparse_conditions(
     table: Table, page: VerifiedPage, originator_id: int, built: _Built
 ) -> Iterator[ColumnElement[bool]]:
-    """Yield conditions for the rows of a page's blocks, and for those with its sequence ids."""
+    """Yield conditions for the rows of a page's blocks, and of the page's sequence ids."""
     source = table if "block_number" in table.c else schema.envelope_logs
     blocks = source.c.block_number.between(page.blocks[0].header.number, page.last.header.number)
     stored = select(source.c.sequence_id).where(source.c.originator_id == originator_id, blocks)

@@ -1,8 +1,8 @@
-"""Proves blocks that were stored on one endpoint's word, or two's: no envelope is signed again.
+"""Proves blocks that one or two endpoints' answers established: no envelope is signed again.
 
-It reads the blocks as ``verify`` does, but takes only what is established in a stronger way. Blocks
-are linked by hash, so those up to one whose hash is stored are the blocks that were followed: so
-far is written down at once, and the work goes on there where it was interrupted.
+Blocks are read as in ``verify``, but only pages that are established in a stronger way count.
+Blocks are linked by hash, so those up to a block whose hash is stored are the blocks that were
+followed: this progress is stored at once, and an interrupted run continues from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Proved:
     second_endpoint: int
     """Blocks that a second endpoint confirmed."""
     differences: int
-    """In pages that stay as they were."""
+    """In pages that stayed unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +46,13 @@ class PageProof:
     raised: ProvenanceRun | None
     """The blocks that are established in this way now; None where none could be yet."""
     differences: tuple[Difference, ...]
-    """Where there are any, the page stays as it was."""
+    """Where there are any, the page stays unchanged."""
 
 
 class RunProof:
-    """Takes the pages of a run of stored blocks, in rising order, and writes down what they prove.
+    """Takes the pages of a run of stored blocks, in rising order, and stores what the pages prove.
 
-    A block whose hash is not stored is proved by a later one whose hash is.
+    A block whose hash is not stored is proved by a later block whose hash is.
     """
 
     def __init__(self, store: Store, run: ProvenanceRun) -> None:
@@ -79,7 +79,7 @@ class RunProof:
             self._first = stored + 1
             self._weakest = Provenance.RECEIPTS if stored == last else page.provenance
         if found:
-            # This page stays as it was; later ones may hold.
+            # This page stays unchanged; later pages may be proved.
             self._first, self._weakest = last + 1, Provenance.RECEIPTS
         return PageProof(raised, found)
 

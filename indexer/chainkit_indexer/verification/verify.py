@@ -1,8 +1,8 @@
-"""Proves a stored range against the chain again: nothing is written, no private key is needed.
+"""Checks a stored range against the chain again: nothing is written, no private key is needed.
 
 Every page is fetched as the indexer fetches it, every unsigned envelope built again. Only the
-signature cannot be: it must recover to the node's key, and the stored bytes must be exactly those
-that the built envelope and this signature make.
+signature cannot be built: it must recover to the node's key, and the stored bytes must be exactly
+those of the built envelope with this signature.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Verified:
     envelopes: int
     """Payloads of the chain that a node serves."""
     quarantined: int
-    """Payloads of the chain that it must not serve."""
+    """Payloads of the chain that the node must not serve."""
     differences: int
 
 
@@ -118,7 +118,7 @@ def stored_pages(
 ) -> Iterator[PendingPage]:
     """Read stored blocks from the chain again, both ends included, and build their rows.
 
-    Raises the last error where no endpoint gives a page that holds even after some time.
+    Raises the last error where no endpoint gives a correct page, even after some time.
     """
     first, last = blocks
     prover = PageProver(settings, pool.others)
@@ -155,7 +155,7 @@ def block_before(
             connection, deployment.originator_ids, first - 1, deployment.sparse_originator_ids
         )
     for originator_id, counter in deployment.counters.items():
-        # Without a counter, the stored number: the next page must continue it without a gap.
+        # Without a counter, the stored number counts: the next page must continue it without a gap.
         if counter and (told := read_counter(endpoint, counter, header.reference)) is not None:
             sequence_ids[originator_id] = told
     return IndexedBlock(header, sequence_ids)

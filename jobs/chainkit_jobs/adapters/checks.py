@@ -216,7 +216,7 @@ def rows_of_other_transactions(table: str, frame: DataFrame, transactions: DataF
 
 
 def _is_stranger(column: str) -> Column:
-    """Tell whether a hash is none of ``hashes``; where these could not be read, nobody knows."""
+    """Return whether a hash is none of ``hashes``; where these could not be read, nobody knows."""
     return (sf.size("hashes") > 0) & ~sf.array_contains("hashes", sf.col(column))
 
 

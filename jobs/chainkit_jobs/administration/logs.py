@@ -65,7 +65,7 @@ def _read_file(path: Path, addresses: frozenset[bytes]) -> Iterator[pa.RecordBat
 
 
 def _may_hold(logs: pa.Table, addresses: frozenset[bytes]) -> bool:
-    """Tell whether any of our contracts, and any other topic than a payload's, is in a group."""
+    """Return whether any of our contracts, and any other topic than a payload's, is in a group."""
     emitters, topics = set(), set()
     for batch in logs.to_batches():
         emitters.update(batch.column("address").dictionary.to_pylist())

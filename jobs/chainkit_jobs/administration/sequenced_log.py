@@ -76,7 +76,7 @@ class SequencedLogReplay:
 
     @property
     def is_paused(self) -> bool:
-        """Tell whether payloads are stopped."""
+        """Return whether payloads are stopped."""
         return bool(self.pauses) and self.pauses[-1][1] is None
 
     def _change_role(self, log: Log, is_granted: bool, arguments: Mapping[str, Any]) -> None:

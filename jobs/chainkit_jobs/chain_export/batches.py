@@ -66,7 +66,7 @@ class Batches:
 
 
 def _may_be_too_much(error: ChainError) -> bool:
-    """Tell whether fewer calls at once may help: few endpoints say that there were too many."""
+    """Return whether fewer calls at once may help: few endpoints say that there were too many."""
     if isinstance(error, AccessRefused | MethodUnavailable):
         return False
     return isinstance(error, EndpointTimedOut | OversizedAnswer | RefusedRequest | RangeRefused)

@@ -122,7 +122,7 @@ def check_continues(
 
 
 def is_complete(manifest: Manifest, end: BlockReference) -> bool:
-    """Tell whether an export reaches a block already, proved by the contracts' counters."""
+    """Return whether an export reaches a block already, proved by the contracts' counters."""
     is_same_end = (manifest.to_block, manifest.to_block_hash) == (end.number, hex0x(end.hash))
     return is_same_end and all(each.after is not None for each in counters_of(manifest).values())
 

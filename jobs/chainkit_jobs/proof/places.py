@@ -54,7 +54,7 @@ def check_place(table: str, row: Row, block_hash: bytes, found: Collector) -> No
 def check_root(
     table: str, values: Sequence[bytes | None], header: Row, is_malformed: bool, found: Collector
 ) -> bool:
-    """Tell whether the encoded rows of a table are those that the header commits to.
+    """Return whether the encoded rows of a table are those that the header commits to.
 
     ``values`` are None for rows that cannot be encoded, because they are malformed or not told.
     """

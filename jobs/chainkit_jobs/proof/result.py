@@ -186,5 +186,5 @@ class ChainProof:
 
     @property
     def is_anchored(self) -> bool:
-        """Tell whether every block of the range hangs on the trusted hash."""
+        """Return whether every block of the range hangs on the trusted hash."""
         return self.proved.blocks == self.to_block - self.from_block + 1

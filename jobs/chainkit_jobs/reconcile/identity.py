@@ -149,12 +149,12 @@ def _losers(
 
 
 def _problem(export: Export, faults: Mapping[Path, str]) -> str | None:
-    """Say why an export cannot be used, or None where it can."""
+    """Return why an export cannot be used, or None where it can."""
     return faults.get(export.directory) or envelopes_problem(export)
 
 
 def _is_signed(export: Export, key: bytes) -> bool:
-    """Tell whether an export holds envelopes, and each one looked at is signed with a key.
+    """Return whether an export holds envelopes, and each one looked at is signed with a key.
 
     In a node's answers, which an auditor gathered himself, most of them will do: the others are
     what he looks for.

@@ -34,7 +34,7 @@ class KeptAudits:
         self._directory = work / _FOLDER
 
     def has(self, name: str) -> bool:
-        """Tell whether an audit is kept, and whether its files are those that were kept."""
+        """Return whether an audit is kept, and whether its files are those that were kept."""
         return self._digests(name) is not None
 
     def restore(self, name: str, out: Path) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def decode_row(row: dict[str, Any], registered_key: bytes | None) -> dict[str, A
 
 
 def signature_problem(signature: bytes, digest: bytes, registered_key: bytes) -> str | None:
-    """Say why a signature is not the registered node's, or None if it is."""
+    """Return why a signature is not the registered node's, or None if it is."""
     try:
         public_key = recover_public_key(signature, digest)
     except InvalidSignature as error:

@@ -29,7 +29,7 @@ VARIANT_WORDS: Final = {
 
 
 def cost_problem(costs: CostDigest | str | None) -> str:
-    """Say why the page tells nothing of costs, or nothing where it does."""
+    """Return why the page tells nothing of costs, or nothing where it does."""
     if costs is None:
         return NOT_ASKED_FOR
     return (

@@ -36,7 +36,7 @@ _OTHER_PYTHON: Final = re.compile(r"PYTHON_VERSION_MISMATCH.*?(?P<version>\d+\.\
 
 
 def is_local(master: str) -> bool:
-    """Tell whether all of Spark runs on this machine; so does ``local-cluster[…]``."""
+    """Return whether all of Spark runs on this machine; so does ``local-cluster[…]``."""
     return master.startswith("local")
 
 
@@ -74,7 +74,7 @@ def _check_standalone(master: str) -> None:
 
 
 def _is_web_page(connection: socket.socket) -> bool:
-    """Tell whether HTTP answers there. A master closes the connection, and logs why."""
+    """Return whether HTTP answers there. A master closes the connection, and logs why."""
     connection.settimeout(_PAGE_SECONDS)
     try:
         connection.sendall(b"GET / HTTP/1.0\r\n\r\n")

@@ -16,7 +16,7 @@ SPARK_ERRORS: Final = (PySparkException, Py4JError)
 
 
 def is_read_failure(error: Exception) -> bool:
-    """Tell whether a query failed because Spark cannot read a file."""
+    """Return whether a query failed because Spark cannot read a file."""
     # Java's own exception, which is not always translated, has the condition in its text.
     return "FAILED_READ_FILE" in str(error)
 

@@ -244,7 +244,7 @@ class ModelMachine(RuleBasedStateMachine):
         return outcome
 
     def _is_from_ahead(self, outcome: StepResult | ChainkitError) -> bool:
-        """Tell whether a step gave what was asked before it, of another branch perhaps.
+        """Return whether a step gave what was asked before it, of another branch perhaps.
 
         Near the head it must not: there a page that the chain has left since is asked for anew.
         """

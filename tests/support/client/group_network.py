@@ -82,7 +82,7 @@ class Logs:
         return [client_envelope for _, _, client_envelope in found]
 
     def has(self, payload_hash: bytes) -> bool:
-        """Tell whether a payload stands in a log."""
+        """Return whether a payload stands in a log."""
         return any(
             taken_apart(data, CHAIN, 1, 0).payload_hash == payload_hash
             for _, _, data in self.payloads

@@ -201,7 +201,7 @@ def _cycles(left: list[Sent]) -> list[list[Sent]]:
 
 
 def _waits_only_in_cycle(envelope: Sent, left: list[Sent], cycles: list[list[Sent]]) -> bool:
-    """Tell whether all that an envelope waits for are of its cycle, and of other originators."""
+    """Return whether all that an envelope waits for are of its cycle, and of other originators."""
     own = next((places(cycle) for cycle in cycles if envelope in cycle), [])
     return _reached(left)[envelope.place] <= set(own) and not any(
         other.originator_id == envelope.originator_id for other in _awaited(envelope, left)

@@ -1,1 +1,1 @@
-"""The history of the tables, for Alembic; ``migrate`` runs it."""
+"""The history of the tables, for Alembic, which ``migrate`` runs."""

@@ -48,12 +48,12 @@ def missing_tables(export: Export) -> list[str]:
 
 
 def has_rows(export: Export, table: str) -> bool:
-    """Tell whether a table that can be read has any row."""
+    """Return whether a table that can be read has any row."""
     return any(pq.read_metadata(path).num_rows for path in paths_of(export, table))
 
 
 def table_problem(export: Export, table: str, with_rows: bool = True) -> str | None:
-    """Say why a table that the export holds cannot be read, or None where it can.
+    """Return why a table that the export holds cannot be read, or None where it can.
 
     ``with_rows`` reads each row, as what stops half-way in Spark would end the audit of all nodes;
     without, only the columns' types are looked at.

@@ -66,7 +66,7 @@ def read_chain_updates(
 
 
 def not_comparable(chain: Export, node: NodeExport) -> str | None:
-    """Say why a node's history of the registry cannot be held against the chain, or None."""
+    """Return why a node's history of the registry cannot be held against the chain, or None."""
     followed = node.manifest.registry
     if followed is None:
         return "its manifest names no registry"

@@ -56,7 +56,7 @@ def _is_usual(payload: Column) -> Column:
 
 
 def _is_last(payload: Column, at: Column) -> Column:
-    """Tell whether a field whose length stands at a position ends where the payload ends."""
+    """Return whether a field whose length stands at a position ends where the payload ends."""
     rest = sf.octet_length(payload) - at
     first, second, third = (_byte(payload, at + each) for each in range(3))
     medium = first % 0x80 + second * 0x80

@@ -186,7 +186,7 @@ def _is_valid(payloads: pa.BinaryArray, layout: _Layout, is_message: Flags) -> F
 
 
 def _kinds(logs: pa.RecordBatch, contracts: PayloadContracts) -> tuple[Flags, Flags]:
-    """Tell which logs are events of GroupMessages, and which of IdentityUpdates."""
+    """Return which logs are events of GroupMessages, and which of IdentityUpdates."""
     topics = logs.column("topics")
     has_topic = pc.greater(pc.list_value_length(topics), 0)
     starts = pc.if_else(has_topic, topics.offsets[:-1], None)

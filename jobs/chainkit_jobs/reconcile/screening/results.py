@@ -79,7 +79,7 @@ class UnitSummary:
     """Rows to judge whose envelopes may have a sequence that was found right elsewhere."""
 
     def is_followed_by(self, after: UnitSummary) -> bool:
-        """Tell whether another unit's payloads follow this one's."""
+        """Return whether another unit's payloads follow this one's."""
         return (
             self.last_sequence is not None
             and after.first_sequence == self.last_sequence + 1

@@ -34,7 +34,7 @@ class PostingRules:
     rules: tuple[Rule, ...] = ()
 
     def forbidden(self, chain: ChainRows) -> Flags:
-        """Tell which payloads of a batch break a rule."""
+        """Return which payloads of a batch break a rule."""
         found = np.zeros(len(chain), dtype=np.bool_)
         for rule in self.rules:
             is_within = _is_after(chain, rule.since) & _is_before(chain, rule.until)

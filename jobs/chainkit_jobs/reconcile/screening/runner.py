@@ -47,7 +47,7 @@ class Results(Protocol):
         """Return the rows of a kind, few of them, in the driver."""
 
     def are_few(self) -> bool:
-        """Tell whether all are known to fit into the driver."""
+        """Return whether all are known to fit into the driver."""
 
 
 def _no_report(more: int) -> None:

@@ -143,7 +143,7 @@ def _payload_of(
 
 
 def _is_right(chain: ChainRows, rows: Rows, payload: Integers) -> Flags:
-    """Tell which rows hold just what the chain demands; their signature is another matter."""
+    """Return which rows hold just what the chain demands; their signature is another matter."""
     if not len(rows):
         return np.zeros(0, np.bool_)
     expected = chain.expected.envelope
@@ -156,7 +156,7 @@ def _is_right(chain: ChainRows, rows: Rows, payload: Integers) -> Flags:
 
 
 def _is_bound(chain: ChainRows, node: ScreenedNode) -> Flags:
-    """Tell which payloads lie in the part of the chain that a node must serve."""
+    """Return which payloads lie in the part of the chain that a node must serve."""
     blocks = chain.block_numbers
     is_answered = chain.sequence_ids <= np.uint64(node.answered_to)
     return (blocks >= node.first_block) & (blocks <= node.last_block) & is_answered

@@ -47,7 +47,7 @@ def are_servable(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
 
 
 def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D, topic_length: int) -> Flags:
-    """Tell which consist of an aad of the right topic and a payload of its kind, field by field.
+    """Return which consist of an aad of the right topic and a payload of its kind, field by field.
 
     The topic has ``topic_length`` bytes: where it is shorter than the one posted to, it is a
     group's, and only the padding is missing. The aad may contain a last_seen, and names no

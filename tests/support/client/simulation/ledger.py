@@ -69,6 +69,6 @@ class Ledger:
             self.mine()
 
     def holds(self, payload_hash: bytes) -> bool:
-        """Tell whether a payload is mined, or waits to be."""
+        """Return whether a payload is mined, or waits to be."""
         mined = [data for block in self.blocks for data in block.payloads]
         return any(payload_hash_of(data) == payload_hash for data in (*mined, *self.pool))

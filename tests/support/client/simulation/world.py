@@ -158,7 +158,7 @@ class World:
             self.messages.append(outgoing.client_envelope)
 
     def is_absent(self, outgoing: Outgoing) -> bool:
-        """Tell whether a payload is nowhere."""
+        """Return whether a payload is nowhere."""
         if outgoing.is_commit:
             return not self.ledger.holds(outgoing.payload_hash)
         return all(payload_hash_of(data) != outgoing.payload_hash for data in self.messages)

@@ -141,7 +141,7 @@ class Story:
         return {node.log[number - 1].payload_hash} if number <= len(node.log) else set()
 
     def is_signed_twice(self, place: tuple[int, int]) -> bool:
-        """Tell whether a reader may have another envelope in a place, with the proof of it."""
+        """Return whether a reader may have another envelope in a place, with the proof of it."""
         return self.lie == "equivocates" and place[0] == LIAR
 
     def delay(self) -> float:

@@ -1,7 +1,7 @@
 """All tables of the operator's database, with those that only a node fills.
 
-``migrate.create`` makes them without Alembic. They never change here: a change is a revision of
-its own.
+``migrate.create`` makes them without Alembic. The tables never change here: a change is a revision
+of its own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ::
 
-    cli, service      options; the process and its chores
+    cli, service      options; the process and its background tasks
     handlers, server  HTTP: paths, answers; connections and their time
     monitoring        metrics, alive, ready
     bodies            a request's body as it comes, within size, rate and time

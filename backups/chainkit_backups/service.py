@@ -1,4 +1,4 @@
-"""The storage service as a process: HTTP and its chores, until a signal stops it."""
+"""The storage service as a process: HTTP and its background tasks, until a signal stops it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from chainkit_backups.server import HttpServer, caller_address
 from chainkit_backups.store import Store
 from chainkit_backups.types import Kind, Limits
 
-_CHORE_SECONDS: Final = 1.0
+_BACKGROUND_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ async def serve(backups: Backups) -> None:
         backups.terms.patience,
     )
     watched = _watched(backups, monitor)
-    chores = asyncio.create_task(_chores(backups.store, admission, monitor))
+    background = asyncio.create_task(_background_tasks(backups.store, admission, monitor))
     try:
         host, port = backups.address.rpartition(":")[0], await server.start(backups.address)
         text = f"storage service at http://{host}:{port}"
@@ -70,8 +70,8 @@ async def serve(backups: Backups) -> None:
         await stop.wait()
     finally:
         await server.stop()
-        chores.cancel()
-        await asyncio.gather(chores, return_exceptions=True)
+        background.cancel()
+        await asyncio.gather(background, return_exceptions=True)
         if watched is not None:
             watched.close()
 
@@ -85,7 +85,7 @@ def _watched(backups: Backups, monitor: BackupsMonitor) -> MonitorServer | None:
     return server
 
 
-async def _chores(store: Store, admission: Admission, monitor: BackupsMonitor) -> None:
+async def _background_tasks(store: Store, admission: Admission, monitor: BackupsMonitor) -> None:
     while True:
         monitor.heartbeat()
         try:
@@ -100,4 +100,4 @@ async def _chores(store: Store, admission: Admission, monitor: BackupsMonitor) -
             if gone:
                 text = f"{counted(len(gone), 'file')} removed that had expired"
                 log_event(LogEvent("files_purged", text, {"files": len(gone)}))
-        await asyncio.sleep(_CHORE_SECONDS)
+        await asyncio.sleep(_BACKGROUND_SECONDS)

@@ -112,18 +112,18 @@ def catch_up(
 
 
 def follow(job: Job, observer: Observer) -> None:
-    """Follow the chain until it is told to stop (SIGTERM), with the command's own chores."""
+    """Follow the chain until SIGTERM, with the background tasks of the command."""
     stop = StopRequest()
     stop.listen()
     with (
         indexer(job, node_signer) as opened,
         HeadWatcher(job.websocket, DEFAULT_POLL_SECONDS) as heads,
     ):
-        chores = _chores(opened)
-        run(opened.take_step, opened.pool, heads, Goal(), stop, observer, chores)
+        background_tasks = _background_tasks(opened)
+        run(opened.take_step, opened.pool, heads, Goal(), stop, observer, background_tasks)
 
 
-def _chores(opened: Indexer) -> Callable[[Endpoint, StepResult], bool]:
+def _background_tasks(opened: Indexer) -> Callable[[Endpoint, StepResult], bool]:
     keeper = RawTransactionKeeper(opened.store, opened.pool.failed)
     watch = watch_registry(opened.store, opened.deployment, opened.pool, ())
 

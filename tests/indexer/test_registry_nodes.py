@@ -93,7 +93,7 @@ def test_run__beside_the_payloads__follows_the_registry_and_keeps_what_a_replay_
     process = node.start()
     try:
         deadline = time.monotonic() + 60
-        while not (found := chores_done(node))[0] or found[1] < 2:
+        while not (found := background_work_done(node))[0] or found[1] < 2:
             assert time.monotonic() < deadline, found
             assert process.poll() is None, process.communicate()[1]
             time.sleep(0.1)
@@ -107,7 +107,7 @@ def test_run__beside_the_payloads__follows_the_registry_and_keeps_what_a_replay_
     assert kept["signing_key"] == f"0x{key(1).hex()}"
 
 
-def chores_done(node: IndexerNode) -> tuple[int, int]:
+def background_work_done(node: IndexerNode) -> tuple[int, int]:
     try:
         return len(node.rows(schema.registry_updates)), len(node.rows(schema.raw_transactions))
     except StoreError:

@@ -147,7 +147,7 @@ def run(
     goal: Goal,
     stop: StopRequest,
     observer: Observer,
-    chores: Callable[[Endpoint, StepResult], bool] = lambda endpoint, result: False,
+    background_tasks: Callable[[Endpoint, StepResult], bool] = lambda endpoint, result: False,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
     """Take steps until the goal is reached or a stop is requested.
@@ -155,8 +155,8 @@ def run(
     A step that did something is followed by the next step at once, an idle step by the next head or
     poll. The pool handles an endpoint's error, with another endpoint or a pause; a database that
     does not answer is waited for. Every other error ends the loop, and so does a reorg beyond the
-    final block once it is accepted (see DeepReorgs). ``background_tasks`` runs after each step with the
-    endpoint of the step, and returns whether more background work is due.
+    final block once it is accepted (see DeepReorgs). ``background_tasks`` runs after each step with
+    the endpoint of the step, and returns whether more background work is due.
     """
     deep_reorgs, reorg_frequency = DeepReorgs(pool.endpoints, clock), ReorgFrequency(clock)
     store_failures = 0
@@ -197,7 +197,7 @@ def run(
         if isinstance(result, RolledBack) and reorg_frequency.exceeds_limit():
             subject, got = f"chain at {endpoint.name}", f"{ReorgFrequency.MOST} reorgs in a minute"
             pool.failed(endpoint, InconsistentAnswer(subject, "one branch", got))
-        is_busy = chores(endpoint, result)
+        is_busy = background_tasks(endpoint, result)
         if not is_busy and goal.is_reached(result):
             return
         if isinstance(result, Idle) and not is_busy:

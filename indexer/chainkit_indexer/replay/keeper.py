@@ -20,7 +20,7 @@ from chainkit.errors import (
     RefusedRequest,
 )
 from chainkit.signatures import keccak256
-from chainkit_indexer.chore import Chore
+from chainkit_indexer.background_task import BackgroundTask
 from chainkit_indexer.replay.rebuild import rebuild_transaction
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.block_ranges import PAYLOAD_TABLES, rows_within
@@ -64,7 +64,7 @@ class RawTransactionKeeper:
         self._report = report
         self._clock = clock
         failure = "raw transactions are not kept for a replay"
-        self._chore = Chore("raw_transactions_unkept", failure, _PAUSES, report, clock)
+        self._task = BackgroundTask("raw_transactions_unkept", failure, _PAUSES, report, clock)
         self._absent = _AbsentTransactions(clock)
         self._without_raw: WeakKeyDictionary[Endpoint, float] = WeakKeyDictionary()
 
@@ -83,7 +83,7 @@ class RawTransactionKeeper:
             kept, is_more = self._keep(endpoint, final_block)
             return 0.0 if is_more else PAUSE_SECONDS
 
-        self._chore.do(endpoint, piece)
+        self._task.do(endpoint, piece)
         return kept
 
     def _keep(self, endpoint: Endpoint, final_block: int) -> tuple[int, bool]:

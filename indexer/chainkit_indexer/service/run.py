@@ -1,4 +1,4 @@
-"""The service: steps, the chores between them, and the monitor that watches both."""
+"""The service: steps, the background tasks between them, and the monitor that watches both."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def follow_chain(
         Goal(until.until_block, idle.is_done if until.until_idle else None),
         stop,
         _Observers((*observers, monitor)),
-        _chores(follows, registry, heads, others, background),
+        _background_tasks(follows, registry, heads, others, background),
     )
 
 
@@ -105,7 +105,7 @@ def _steps(follows: Following) -> Callable[[Endpoint], StepResult]:
     return lambda endpoint: step(endpoint, store, settings, reader)
 
 
-def _chores(
+def _background_tasks(
     follows: Following,
     watch: RegistryWatch | None,
     heads: HeadWatcher,

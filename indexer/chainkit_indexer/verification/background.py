@@ -17,7 +17,7 @@ from chainkit.chain import Endpoint
 from chainkit.chain.backoff import Backoff
 from chainkit.errors import ChainError, Disproved, RateLimited, Unconfirmed
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit_indexer.chore import Chore
+from chainkit_indexer.background_task import BackgroundTask
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.pages import PageReader
 from chainkit_indexer.follow.provenance import OtherEndpoints, PageProver
@@ -77,7 +77,7 @@ class BackgroundProver:
         self._deployment = settings.deployment
         failure = "stored blocks are not proved"
         report = partial(_report, report)
-        self._chore = Chore("stored_blocks_unproved", failure, _PAUSES, report, clock)
+        self._task = BackgroundTask("stored_blocks_unproved", failure, _PAUSES, report, clock)
         self._work: _Work | None = None
         self._first = 0
 
@@ -86,7 +86,7 @@ class BackgroundProver:
 
         An error is logged, once: no envelope depends on this.
         """
-        self._chore.do(endpoint, lambda: self._prove_piece(endpoint, final_block))
+        self._task.do(endpoint, lambda: self._prove_piece(endpoint, final_block))
 
     def _prove_piece(self, endpoint: Endpoint, final_block: int) -> float:
         """Return how many seconds to wait before the next piece."""

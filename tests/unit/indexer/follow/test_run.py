@@ -55,7 +55,7 @@ class World(StopRequest):
         self.waits_for_heads = 0
         self.asked: list[Endpoint] = []
         self.seen: list[StepResult | ChainkitError] = []
-        self.chores: list[StepResult] = []
+        self.background_work: list[StepResult] = []
         self.is_busy: Iterator[bool] = iter(())
         self.outcomes = iter(outcomes)
         fake_chain = FakeChain()
@@ -82,12 +82,12 @@ class World(StopRequest):
         self.seen.append(error)
 
     def run(self, goal: Goal) -> None:
-        def chore(endpoint: Endpoint, result: StepResult) -> bool:
-            self.chores.append(result)
+        def background(endpoint: Endpoint, result: StepResult) -> bool:
+            self.background_work.append(result)
             return next(self.is_busy, False)
 
         heads = Heads(self)
-        run(self.take_step, self.pool, heads, goal, self, self, chore, lambda: self.now)
+        run(self.take_step, self.pool, heads, goal, self, self, background, lambda: self.now)
 
 
 class Heads(HeadWatcher):
@@ -108,7 +108,7 @@ def test_run__work_to_do__waits_for_a_head_only_when_idle() -> None:
 
     assert world.waits_for_heads == 1
     assert world.pauses == []
-    assert world.chores == [advanced(1), ROLLED_BACK, advanced(1), idle(1), advanced(2)]
+    assert world.background_work == [advanced(1), ROLLED_BACK, advanced(1), idle(1), advanced(2)]
 
 
 def test_run__until_idle__ends_at_the_first_idle_step() -> None:
@@ -134,7 +134,7 @@ def test_run__until_idle_and_another_endpoint_is_ahead__waits_and_goes_on() -> N
     assert world.waits_for_heads == 1
 
 
-def test_run__chores_left__neither_waits_nor_ends() -> None:
+def test_run__background_work_left__neither_waits_nor_ends() -> None:
     world = World(idle(1), idle(1), idle(1))
     world.is_busy = iter([True, True])
     world.run(UNTIL_IDLE)

@@ -17,7 +17,7 @@ _REST_AFTER_WORK: Final = 9.0
 
 
 @dataclass(slots=True)
-class Chore:
+class BackgroundTask:
     """The schedule of a background task, and the handling of its errors."""
 
     name: str

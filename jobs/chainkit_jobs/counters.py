@@ -11,12 +11,12 @@ from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The last sequence ids that were given out below an export and in it."""
+    """The last sequence ids that were given out before and within an export."""
 
     before: int | None
-    """In the parent of the first block; None where it was not read."""
+    """In the parent of the first block; None where the counter was not read."""
     after: int | None
-    """In the last block; None where it was not read."""
+    """In the last block; None where the counter was not read."""
 
 
 def counters_of(manifest: Manifest) -> Mapping[int, Counted]:

@@ -21,7 +21,7 @@ class Severity(StrEnum):
     MAJOR = "major"
     MINOR = "minor"
     NOTE = "note"
-    """Worth knowing, and no fault by itself."""
+    """A fact that readers may need, and no fault by itself."""
 
     @property
     def rank(self) -> int:
@@ -170,13 +170,14 @@ RESTS_ON_CHAIN: Final = frozenset(
         Code.CHAIN_EVENTS_CONTRADICT,
     }
 )
-"""Codes that accuse somebody by the logs of the chain export: one changed byte there raises them
-against the innocent."""
+"""Codes that accuse somebody by the logs of the chain export: one changed byte there makes them
+accuse the innocent."""
 
 RESTS_ON_SIGNATURE: Final = frozenset(
     {Code.ENVELOPE_ALTERED, Code.ENVELOPE_INVENTED, Code.QUARANTINED_SERVED}
 )
-"""Codes that accuse a node of what it served: without its signature anybody may have written it."""
+"""Codes that accuse a node by its served envelope: without its signature anybody may have written
+it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +189,7 @@ class Checks:
     with_signatures: bool = True
 
     def severity(self, code: Code) -> Severity:
-        """Return how grave a finding is: one grade less where what it rests on was not checked."""
+        """Return the severity of a finding: one grade less where its evidence was not checked."""
         usual = MEANINGS[code].severity
         is_lower = (code in RESTS_ON_CHAIN and not self.is_chain_proved) or (
             code in RESTS_ON_SIGNATURE and not self.with_signatures
@@ -250,7 +251,7 @@ def _completed(
 ) -> dict[str, Any]:
     sequence_id, detail = row["sequence_id"], row["detail"]
     if sequence_id is None and detail is not None:
-        # A bundle contains it, since it is part of the id.
+        # A bundle contains the detail, since it is part of the id.
         detail = printable(detail)
     identity = finding_id(
         row["code"],
@@ -260,7 +261,7 @@ def _completed(
         row["expected_digest"],
         row["served_digest"],
         row["envelope"],
-        # Where there is a sequence it names the payload, wherever that stands.
+        # A sequence, if there is one, names the payload, whatever its position.
         (row["block_number"], row["log_index"], detail) if sequence_id is None else None,
     )
     return dict(row) | {

@@ -1,4 +1,4 @@
-"""The folder that a job leaves its results in."""
+"""The folder for a job's results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check_free(directory: Path) -> None:
 
 @contextmanager
 def new_folder(directory: Path) -> Iterator[Path]:
-    """Yield an empty folder beside ``directory`` that gets its name when all is written.
+    """Yield an empty folder beside ``directory`` that gets this name when all files are written.
 
     An error leaves no folder. Raises StoreError where ``directory`` exists or cannot be written.
     """

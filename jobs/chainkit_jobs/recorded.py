@@ -21,7 +21,7 @@ _REGISTRY: Final = "NodeRegistry"
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The contracts of a record, and who counts their payloads."""
+    """The contracts of a record, and the counters of their payloads."""
 
     chain_id: int
     genesis_hash: bytes
@@ -29,13 +29,14 @@ class Recorded:
     addresses: Mapping[str, bytes]
     """Contract name to 20 bytes: all that the manifest names."""
     first_block: int
-    """The height below which none of them has a log."""
+    """The height below which no contract of the record has a log."""
     contracts: tuple[PayloadContract, ...]
     """Those whose events are payloads."""
     counters: Mapping[int, SequenceCounter]
-    """By originator id; none for an originator whose number no contract tells."""
+    """By originator id; none for an originator that no contract counts."""
     is_listed: bool
-    """Whether the record lists them: they are not our own, and the manifest describes them."""
+    """Whether the record lists its contracts: then they are not our own, and the manifest describes
+    them."""
 
     @property
     def originator_ids(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Exports on disk as typed frames, after proof that they speak of the same chain."""
+"""Exports on disk as typed frames, after proof that they are of the same chain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from chainkit_jobs.spark_paths import spark_paths
 RAW_ENVELOPES: Final = pa.schema(
     [("sequence_id", tables.UINT64), pa.field("envelope", pa.binary(), nullable=False)]
 )
-"""All that is read of a node's file. The sequence is a claim: it may be null, or any number."""
+"""All columns that are read of a node's file. The sequence is a claim: null, or any number."""
 
 _HIGHEST_SEQUENCE: Final = Decimal(2**64 - 1)
 
@@ -53,12 +53,12 @@ _KINDS: Final = (TopicKind.GROUP_MESSAGE, TopicKind.IDENTITY_UPDATE)
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A finished export; ``prove_export`` tells whether its files are those of its manifest."""
+    """A finished export; ``prove_export`` checks whether its files are those of its manifest."""
 
     directory: Path
     manifest: Manifest
     manifest_digest: str
-    """sha256 of the manifest, in hex: it names the digest of every file."""
+    """sha256 of the manifest, in hex: the manifest names the digest of every file."""
 
     def contract(self, name: str) -> bytes:
         """Return a contract's address. Raises StoreError if the manifest does not name it."""
@@ -72,7 +72,7 @@ class Export:
 def payload_contracts(chain: Export) -> tuple[PayloadContract, ...]:
     """Return the contracts whose events are payloads: those that a chain export lists, or our own.
 
-    Raises StoreError where the manifest names none, or describes one as it cannot be.
+    Raises StoreError where the manifest names none, or describes an impossible one.
     """
     manifest, subject = chain.manifest, f"export {chain.directory}"
     if manifest.payload_contracts is None:
@@ -93,7 +93,7 @@ def payload_contracts(chain: Export) -> tuple[PayloadContract, ...]:
 
 
 def emitting_contracts(chain: Export) -> EmittingContracts:
-    """Return the same, for what judges evidence by them."""
+    """Return the same contracts for the checks of evidence."""
     return EmittingContracts(payload_contracts(chain), chain.manifest.payload_contracts is None)
 
 
@@ -130,7 +130,7 @@ def read_export(directory: Path, kind: str) -> Export:
 def check_same_network(chain: Export, nodes: Sequence[Export]) -> None:
     """Prove that all exports name one chain and the same payload contracts.
 
-    Raises StoreError that tells which export differs in what.
+    Raises StoreError that names the export and the difference.
     """
     for node in nodes:
         subject = f"export {node.directory}"
@@ -187,8 +187,8 @@ def read_raw_envelopes(spark: SparkSession, nodes: Mapping[int, Export]) -> Data
     """Return the nodes' envelopes as served, with nothing derived that the audit would trust.
 
     ``nodes`` are the exports by node id. Columns: ``node_id``, ``row_index`` (position in the
-    node's files, in the order of their names), ``claimed_sequence_id`` (what the node's table
-    says, for rows that cannot be read; 0 where it says no uint64) and ``envelope``.
+    node's files, in the order of their names), ``claimed_sequence_id`` (from the node's table, for
+    rows that cannot be read; 0 where the table has no uint64) and ``envelope``.
     """
     claimed = sf.col("sequence_id")
     is_claimed = claimed.between(0, sf.lit(_HIGHEST_SEQUENCE))
@@ -210,21 +210,21 @@ def read_raw_envelopes(spark: SparkSession, nodes: Mapping[int, Export]) -> Data
 
 
 def _rows_before(spark: SparkSession, export: Export) -> DataFrame:
-    """Return how many rows the files before each one hold.
+    """Return how many rows precede those of each file.
 
-    By their own footers, not by the manifest's word: a position that stands for two rows would
-    mix up their evidence.
+    By the files' own footers, not by the manifest: a position with two rows would mix up their
+    evidence.
     """
     paths = table_paths(export, "envelopes", RAW_ENVELOPES)
     counts = [pq.read_metadata(path).num_rows for path in paths]
-    # The files of a table lie in one folder, so their names differ.
+    # The files of a table are in one folder, so their names differ.
     before = [0, *accumulate(counts)][: len(paths)]
     rows = [(path.name, count) for path, count in zip(paths, before, strict=True)]
     return spark.createDataFrame(rows, "file_name string, rows_before long")
 
 
 def envelopes_problem(export: Export) -> str | None:
-    """Say by its files' footers why a node's export cannot be compared, or None where it can."""
+    """Return by its files' footers why a node's export cannot be compared, or None where it can."""
     try:
         paths = table_paths(export, "envelopes", RAW_ENVELOPES)
         nulls = sum(map(_rows_without_envelope, paths))
@@ -243,7 +243,7 @@ def _rows_without_envelope(path: Path) -> int:
 
 
 def log_from_row(row: Mapping[str, Any]) -> Log:
-    """Build a log from a row of exports.tables.LOGS, whichever way Spark handed it over."""
+    """Return a log from a row of exports.tables.LOGS, in each of Spark's forms."""
     columns: dict[str, Any] = {name: row[name] for name in Log._fields if name in row}
     for name in ("address", "data", "block_hash", "transaction_hash"):
         columns[name] = bytes(row[name])
@@ -264,7 +264,7 @@ def table_paths(export: Export, table: str, schema: pa.Schema) -> list[Path]:
     names = files_of(export.manifest, table)
     if not names:
         raise StoreError(f"export {export.directory}", f"the table {table}", "none", MANIFEST_NAME)
-    # A link's own name, which is safe, and not that of the file that it leads to.
+    # A link's own name, which is safe, and not the name of the link's target.
     paths = [export.directory.resolve() / name for name in names]
     for path in paths:
         if (problem := columns_problem(path, schema)) is not None:

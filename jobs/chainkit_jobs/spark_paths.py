@@ -18,10 +18,10 @@ _SPECIAL: Final = re.compile(r"[\\\[\]{}*?]")
 
 
 def spark_paths(spark: SparkSession, paths: Iterable[Path]) -> list[str]:
-    r"""Return paths, in which ``\ [ ] { } * ?`` stand for themselves, for each reader of Spark.
+    r"""Return paths, in which ``\ [ ] { } * ?`` are literal, for each reader of Spark.
 
-    Raises ConfigurationError where Java's locale cannot name one of the files, or the path has
-    a colon, too, which patterns of Hadoop cannot contain.
+    Raises ConfigurationError where Java's locale cannot name one of the files, or the path also has
+    a colon, which patterns of Hadoop cannot contain.
     """
     # Absolute: a name before a colon would be taken for the scheme of a URI.
     texts = [str(path.absolute()) for path in paths]

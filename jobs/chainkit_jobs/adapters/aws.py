@@ -41,7 +41,7 @@ _NAME: Final = re.compile(
     r"/[^/._][^/]*\.parquet"
 )
 _MARKERS: Final = re.compile(r"(?:.+/)?(?:_SUCCESS|\.[^/]+\.crc)")
-"""Files without rows that Spark writes beside its data."""
+"""Files without rows that Spark writes beside its data files."""
 
 _EMPTY: Final = ("to_address", "receipt_contract_address")
 """Where the layout may write no address as an empty string."""
@@ -70,10 +70,10 @@ class Aws:
         return "aws"
 
     def files(self, directory: Path) -> Sequence[SourceFile]:
-        """List the files of the three tables; those of others are passed over.
+        """List the files of the three tables; other tables' files are passed over.
 
-        Raises StoreError where a table has no file, or something else than a day's files is there,
-        as what a copy leaves behind that was broken off.
+        Raises StoreError where a table has no file, or a folder holds anything but a day's files,
+        such as the remains of an interrupted copy.
         """
         found: list[SourceFile] = []
         for path in sorted(directory.rglob("*")):

@@ -2,7 +2,7 @@
 
 Its tables ``blocks``, ``transactions`` and ``logs``, exported to Parquet, JSON or CSV (also packed
 by gzip) as ``<table>/<any name>`` or ``<table>-000000000000.json``, the name that ``bq extract``
-makes of ``<table>-*.json``. Receipts stand in the rows of the transactions. Schemas:
+makes of ``<table>-*.json``. The rows of the transactions contain the receipts. Schemas:
 github.com/blockchain-etl/ethereum-etl-airflow, dags/resources/stages/enrich/schemas and …/sqls;
 github.com/ClickHouse/examples, ethereum/batch/schemas (types of the live tables). How BigQuery
 writes types: cloud.google.com/bigquery/docs/exporting-data. INT64 is text in JSON; CSV holds no
@@ -67,7 +67,7 @@ class BigQuery:
     def files(self, directory: Path) -> Sequence[SourceFile]:
         """List the files of the three tables.
 
-        Raises StoreError where a table has no file, or a file's name tells no table.
+        Raises StoreError where a table has no file, or a file's name contains no table.
         """
         found: list[SourceFile] = []
         for path in sorted(directory.rglob("*")):

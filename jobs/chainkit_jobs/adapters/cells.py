@@ -1,11 +1,11 @@
-"""From the cells of other tools to canonical ones, as Spark's SQL: a value, or what is wrong.
+"""Converts the cells of other tools to canonical ones, as Spark's SQL: a value, or a fault.
 
-Each function takes the name of a source's column and returns a Cell; a ``required`` one may not be
+Each function takes the name of a source's column and returns a Cell; a ``required`` cell may not be
 null. Nothing is guessed: hex without 0x, upper-case hex, hex digits stored as bytes, a number with
 a fraction or one that does not fit are faults.
 
-Expressions are text: a Column takes a call to Java for each of its parts, of which an import has
-ten thousand; text goes there at once.
+Expressions are text: a Column makes a call to Java for each of its parts, of which an import has
+ten thousand; text is one call.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ NO_FAULT: Final = f"cast(null as {FAULT_TYPE})"
 
 
 def quoted(name: str) -> str:
-    """Return a column, whatever its name."""
+    """Return a column's name in quotes."""
     return f"`{name.replace('`', '``')}`"
 
 
 def literal(text: str) -> str:
-    """Return text, or a regular expression, as it stands."""
+    """Return text, or a regular expression, as a literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
@@ -73,12 +73,12 @@ def missing(expected: str) -> str:
 
 
 def unknown(type_: pa.DataType) -> Cell:
-    """Return the cell of what a source never tells, or a type has not."""
+    """Return the cell of a value that a source never has, or a type lacks."""
     return Cell(f"cast(null as {_sql_type(type_)})", NO_FAULT)
 
 
 def hex_text(name: str, length: int | None = None, required: bool = True) -> Cell:
-    """Convert text with 0x and lower-case digits to ``length`` bytes, or to any number of them."""
+    """Convert text with 0x and lower-case digits to ``length`` bytes, or to any number of bytes."""
     text, pattern = quoted(name), literal(r"\A0x([0-9a-f]{2})*\z")
     expected = f"{name}: {_bytes(length)} as 0x and lower-case hex digits"
     problems = [(f"not {text} rlike {pattern}", fault(FaultCode.WRONG_ENCODING, expected, text))]
@@ -89,15 +89,15 @@ def hex_text(name: str, length: int | None = None, required: bool = True) -> Cel
 
 
 def raw_bytes(name: str, length: int | None = None, required: bool = True) -> Cell:
-    """Take ``length`` bytes, or any number of them, as they are.
+    """Take ``length`` bytes, or any number of bytes, unchanged.
 
-    Only a value of fixed length can be told from its own hex digits.
+    Only a value of fixed length can be distinguished from its own hex digits.
     """
     value = quoted(name)
     if length is None:
         return _cell(name, value, [], required)
     expected = f"{name}: {_bytes(length)}"
-    # Not as UTF-8, which need not be what it is: one character for each byte.
+    # Not as UTF-8, which the bytes need not be: one character for each byte.
     text, pattern = f"decode({value}, 'ISO-8859-1')", literal(r"\A(0x)?[0-9a-fA-F]*\z")
     is_hex = f"length({value}) in ({2 * length}, {2 * length + 2}) and {text} rlike {pattern}"
     got = f"format_string('%d bytes', length({value}))"
@@ -180,14 +180,14 @@ def relative_path(directory: Path) -> Column:
 
     For frames of Spark's own file readers.
     """
-    # Spark gives a URI, whose plus stands for itself.
+    # Spark gives a URI, in which a plus is a plus.
     encoded = sf.replace(sf.col("_metadata.file_path"), sf.lit("+"), sf.lit("%2B"))
     path = sf.regexp_replace(sf.url_decode(encoded), "^file:/+", "/")
     return sf.substring(path, len(str(directory.resolve())) + 2, 2**31 - 1)
 
 
 def _cell(name: str, value: str, problems: list[tuple[str, str]], required: bool) -> Cell:
-    # A null is none of the other problems, whichever of their conditions it may meet.
+    # A null has none of the other faults, whichever of their conditions it may meet.
     of_null = missing(f"{name}: a value") if required else NO_FAULT
     cases = "".join(f" when {condition} then {problem}" for condition, problem in problems)
     wrong = f"case when {quoted(name)} is null then {of_null}{cases} end"

@@ -1,4 +1,4 @@
-"""Whether a source's rows make a chain: every way in which they do not, named and counted."""
+"""Checks whether a source's rows make a chain: every fault is named and counted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from chainkit_jobs.adapters.places import count_faults, hex0x, places
 from chainkit_jobs.recorded import Recorded
 
 _FILLED_IN: Final = frozenset({"cumulative_gas_used"})
-"""Columns that the import computes where a source does not have them."""
+"""Columns that the import computes where a source lacks them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Bounds:
 
 
 def in_range(source: SourceTables, blocks: Bounds) -> SourceTables:
-    """Return the rows of a range, and those whose height cannot be told.
+    """Return the rows of a range, and those without a known height.
 
-    Those that lack a value that their table demands are marked as well.
+    Rows that lack a required value of their table are also marked.
     """
 
     def cut(table: str, frame: DataFrame) -> DataFrame:
@@ -63,7 +63,8 @@ def _first_fault(table: str) -> str:
 
 def row_faults(source: SourceTables, blocks: Bounds, record: Recorded) -> list[Fault]:
     """Check the rows of a range, which ``in_range`` returned: one Spark job per table."""
-    # All in one job would be one plan with dozens of shuffles, each of which has it planned anew.
+    # One job for all checks would be one plan with dozens of shuffles, and each would be planned
+    # anew.
     faults = completeness_faults(source)
     for table, frame in source.items():
         if table == "receipts" and source.receipts_are_derived:
@@ -103,7 +104,7 @@ def wrong_cells(table: str, frame: DataFrame) -> DataFrame:
 
 
 def repeated_rows(table: str, frame: DataFrame) -> DataFrame:
-    """Return what stands there twice: as the same row, or with other content."""
+    """Return the keys that occur twice: with the same row, or with other content."""
     keys = KEYS[table]
     repeated = frame.groupBy(*keys).count().where("count > 1").select(*keys)
     content = CHAIN_TABLES[table].names
@@ -145,7 +146,7 @@ def _kind(code: FaultCode, more: Column, what: str) -> Column:
 
 def missing_blocks(frame: DataFrame, blocks: Bounds) -> DataFrame:
     """Return the holes: one place where each begins and one where it ends."""
-    # One below and one above stand for what is outside: then a hole always has two ends.
+    # One row below and one above mark the outside: then a hole always has two ends.
     ends = frame.sparkSession.createDataFrame([(blocks.first - 1,), (blocks.last + 1,)], "n long")
     heights = frame.select(sf.col("number").alias("n")).dropna().union(ends).distinct()
     below = heights.select("n", sf.col("n").alias("here"))
@@ -182,8 +183,8 @@ def broken_links(frame: DataFrame) -> DataFrame:
 
 
 def rows_of_other_blocks(table: str, frame: DataFrame, blocks: DataFrame) -> DataFrame:
-    """Return the rows that name another block hash than the header at their height."""
-    # Where two headers have one height, both are right: that is told of the headers.
+    """Return the rows with another block hash than the header at their height."""
+    # Where two headers have one height, both hashes are accepted: the headers' check reports that.
     headers = blocks.groupBy(sf.col("number").alias("block_number")).agg(
         sf.collect_set("hash").alias("hashes")
     )
@@ -200,7 +201,7 @@ def rows_of_other_blocks(table: str, frame: DataFrame, blocks: DataFrame) -> Dat
 
 
 def rows_of_other_transactions(table: str, frame: DataFrame, transactions: DataFrame) -> DataFrame:
-    """Return the rows that name another transaction hash than the transaction at their index."""
+    """Return the rows with another transaction hash than the transaction at their index."""
     place = ["block_number", "transaction_index"]
     hashes = transactions.groupBy(*place).agg(sf.collect_set("transaction_hash").alias("hashes"))
     strange = frame.join(hashes, place, "inner").where(_is_stranger("transaction_hash"))
@@ -227,7 +228,7 @@ def foreign_rows(table: str, frame: DataFrame, chain_id: int) -> DataFrame:
 
 def foreign_signatures(transactions: DataFrame, chain_id: int) -> DataFrame:
     """Return the transactions that were signed for another chain."""
-    # A row whose chain is told to be another one is told already.
+    # A row of another chain is reported already.
     rows = transactions.where(sf.col("row_chain_id").isNull())
     return _foreign("transactions", rows, "chain_id", chain_id)
 
@@ -245,7 +246,7 @@ def _foreign(table: str, frame: DataFrame, column: str, chain_id: int) -> DataFr
 
 
 def foreign_genesis(blocks: DataFrame, genesis_hash: bytes) -> DataFrame:
-    """Return block 0 where it is there and not the deployment's."""
+    """Return block 0 where the source has it and it is not the deployment's."""
     is_foreign = (sf.col("number") == 0) & (sf.col("hash") != sf.lit(genesis_hash))
     return places(
         blocks.where(is_foreign),

@@ -1,10 +1,11 @@
-"""Whether each block's transactions, receipts and logs are all there, by what its header says.
+"""Checks, by each block's header, whether its transactions, receipts and logs are all there.
 
-It finds what a tool left half written. A log whose bits in the bloom are also those of others may
-be missing unseen, and numbers may agree by malice: only the block's roots prove what is there.
+This finds blocks that a tool left half written. A log whose bits in the bloom are also those of
+others may be missing unnoticed, and numbers may agree by malice: only the block's roots prove
+completeness.
 
 Since Amsterdam, a header counts its block's gas in another way than the receipts (EIP-7778,
-EIP-8037), and no file tells the hard fork: where the gas differs, the receipts root decides.
+EIP-8037), and no file contains the hard fork: where the gas differs, the receipts root decides.
 """
 
 from __future__ import annotations
@@ -27,16 +28,16 @@ _NO_BLOOM = bytes(256)
 
 
 def completeness_faults(source: SourceTables) -> list[Fault]:
-    """Return the first thing of each block and table that does not fit, counted by table.
+    """Return the first fault of each block and table, counted by table.
 
-    Rows that are repeated count once; rows that are marked speak neither for nor against their
+    Rows that are repeated count once; rows that are marked are no evidence for or against their
     block.
     """
     found = _problem_rows(source)
     faults = count_faults([_faults(found)])
     if not faults:
         return []
-    # A root takes all rows of its block: it is made only where the gas does not tell.
+    # A root takes all rows of its block: it is computed only where the gas does not decide.
     suspects = found.where("problem.is_gas").select("block_number").distinct()
     roots = receipts_roots(source, suspects)
     is_whole = "problem.is_gas and coalesce(made_root = receipts_root, false)"

@@ -1,13 +1,13 @@
 """cryo's Parquet files (version 0.3): ``<network>__<dataset>__<from>_to_<to>.parquet``.
 
 Both ends of a file's range are included, although cryo's own option ``--blocks FROM:TO`` leaves
-``TO`` out. Bytes may be raw or, after ``--hex``, text. cryo has no receipts: they are made of the
-transactions, whose rows hold gas used and success; the sum of the gas is counted here, and the
-address of a created contract follows from sender and nonce. Nothing of that is believed: a block's
-receipts root proves it. Columns that cryo never writes are null: of headers the gas limit, uncles,
-difficulty, mix hash, nonce, and all that came with Shanghai and later; of transactions signatures,
-access lists, blobs and authorizations, and whether a legacy transaction names its chain. Such
-headers and transactions cannot be proved by their own hashes.
+``TO`` out. Bytes may be raw or, after ``--hex``, text. cryo has no receipts: they are built from
+the transactions, whose rows hold gas used and success; the sum of the gas is computed here, and the
+address of a created contract follows from sender and nonce. None of these values is trusted: a
+block's receipts root proves them. Columns that cryo never writes are null: of headers the gas
+limit, uncles, difficulty, mix hash, nonce, and all that came with Shanghai and later; of
+transactions signatures, access lists, blobs and authorizations, and whether a legacy transaction
+names its chain. Such headers and transactions cannot be proved by their own hashes.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _transactions(frame: DataFrame, is_hex: bool) -> DataFrame:
         "value": number_text("value_string", tables.WEI),
         "input": as_bytes("input"),
         "gas_limit": whole_number("gas_limit", pa.int64()),
-        # For a type with fees of its own, cryo's price is the price paid.
+        # For a type with fees of its own, cryo's price is the paid price.
         "gas_price": _where(f"not {has_own_fees}", price),
         "max_fee_per_gas": wei("max_fee_per_gas", required=False),
         "max_priority_fee_per_gas": wei("max_priority_fee_per_gas", required=False),
@@ -179,7 +179,7 @@ def _logs(frame: DataFrame, is_hex: bool) -> DataFrame:
 
 
 def _type() -> Cell:
-    """Endpoints that know no types say none: then it is a legacy transaction."""
+    """Return the type; endpoints that know no types leave it out: a legacy transaction."""
     cell = whole_number("transaction_type", pa.int64(), required=False)
     value = f"case when transaction_type is null then 0 else {cell.value} end"
     return Cell(value, cell.fault)
@@ -195,7 +195,7 @@ def _where(condition: str, cell: Cell) -> Cell:
 def _created_address(sender: str, nonce: str) -> Column:
     """Return the address of the contract that a transaction creates, null for any other."""
     create = sf.udf(_create_address, BinaryType(), useArrow=False)
-    # Rows that a condition leaves out are computed all the same, unless they have no sender.
+    # Spark computes rows that a condition leaves out all the same, unless they have no sender.
     of_creation = f"case when to_address is null then {sender} end"
     return create(sf.expr(of_creation), sf.expr(nonce))
 

@@ -87,7 +87,7 @@ COLUMNS: Final[Mapping[str, Mapping[str, tuple[pa.DataType, ...]]]] = {
         "chain_id": _UINT64,
     },
 }
-"""The columns that are read, by dataset, with the types that cryo gives them, as plain_type."""
+"""The columns that are read, by dataset, with cryo's types, as plain_type."""
 
 _SPARK_TYPES: Final[Mapping[pa.DataType, DataType]] = {
     pa.binary(): BinaryType(),
@@ -127,7 +127,7 @@ def spark_schema(types: Mapping[str, pa.DataType]) -> StructType:
 
 
 def _chain_id(network: str) -> int | None:
-    """Return the id that a network's name tells: Ethereum's, or the one behind ``network_``."""
+    """Return the chain id of a network's name: Ethereum's, or the number behind ``network_``."""
     if network == "ethereum":
         return 1
     match = _NETWORK.fullmatch(network)

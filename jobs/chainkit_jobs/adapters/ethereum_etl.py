@@ -1,9 +1,9 @@
 """ethereum-etl's CSV and JSON files (version 2.4), of its commands ``export_…`` and ``stream``.
 
 ``export_all`` writes ``<table>/start_block=F/end_block=L/<table>_F_L.csv`` (both ends included) or
-``<table>/date=D/<table>_F_L.csv``; the single commands write what they are told to, which must be
-``<table>.csv`` or ``<table>.json`` here. ``stream`` prints all of its items to the console: that
-output must be called ``stream.json``, and its receipts stand in the rows of its transactions.
+``<table>/date=D/<table>_F_L.csv``; the single commands take the file's name, which must be
+``<table>.csv`` or ``<table>.json`` here. ``stream`` prints all of its items to the console: this
+output must be called ``stream.json``, and the rows of its transactions contain the receipts.
 Columns: github.com/blockchain-etl/ethereum-etl, docs/schema.md, ethereumetl/jobs/exporters and
 ethereumetl/streaming/enrich.py.
 
@@ -102,10 +102,10 @@ class EthereumEtl:
         return "ethereum-etl"
 
     def files(self, directory: Path) -> Sequence[SourceFile]:
-        """List the CSV and JSON files of the four tables; those of others are passed over.
+        """List the CSV and JSON files of the four tables; other tables' files are passed over.
 
         Raises StoreError where a table has no file, a name is not the tool's or contradicts its
-        folders, or the folder still holds what an unfinished ``export_all`` leaves behind.
+        folders, or the folder still holds the remains of an unfinished ``export_all``.
         """
         found: list[SourceFile] = []
         for path in sorted(directory.rglob("*")):
@@ -183,7 +183,7 @@ def _of_stream(spark: SparkSession, directory: Path, files: Sequence[SourceFile]
 
     def items(table: str) -> DataFrame:
         frame = _STREAMS.read(spark, directory, table, groups[table])
-        # A line that is no item is told once: among the blocks.
+        # A line that is no item is reported once: among the blocks.
         is_corrupt = sf.col(CORRUPT).isNotNull() & sf.lit(table == "blocks")
         return frame.where((sf.col("type") == _ITEMS[table]) | is_corrupt)
 
@@ -198,10 +198,10 @@ def _of_stream(spark: SparkSession, directory: Path, files: Sequence[SourceFile]
 
 
 def _receipts(receipts: DataFrame, transactions: DataFrame) -> DataFrame:
-    """Add what only the transactions tell: type, sender, recipient and the price offered."""
+    """Add the columns of the transactions alone: type, sender, recipient and offered price."""
     told = ("transaction_type", "from_address", "to_address", "gas_price")
-    # A transaction that stands there twice must not double its receipt; that it does, and whether
-    # both are alike, is told of the transactions.
+    # A repeated transaction must not double its receipt; the transactions' check reports the
+    # repetition, and whether both rows are alike.
     by_hash = transactions.groupBy(sf.col("hash").alias("transaction_hash")).agg(
         sf.min(sf.struct(*told)).alias("told")
     )

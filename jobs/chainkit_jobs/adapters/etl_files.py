@@ -1,7 +1,7 @@
-"""Files of the ethereum-etl family: CSV, JSON lines and Parquet whose columns have its names.
+"""Files of the ethereum-etl family: CSV, JSON lines and Parquet with its column names.
 
 CSV and JSON are read as text, so that no number passes through a double. Every file's own columns
-are looked at before Spark reads it: a column is found by its name, wherever it stands.
+are read before Spark reads the file: a column is found by its name, wherever it is.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A format of the family, and what a person is told whose files it refuses."""
+    """A format of the family, with the advice for a person whose files it refuses."""
 
     name: str
     """For error messages."""
     columns: Mapping[str, Mapping[str, SourceColumn]]
     """The columns that are read, by the source's table."""
     command: str
-    """The commands that write all of them."""
+    """The commands that write all columns."""
     exact: str
     """Where amounts come from that are no doubles."""
     is_mixed: bool = False
-    """Whether one file of JSON holds rows of all tables: then its first line tells nothing of the
-    columns of one."""
+    """Whether one file of JSON holds rows of all tables: then its first line does not show the
+    columns of one table."""
 
     def require(self, directory: Path, files: Sequence[SourceFile], tables: Iterable[str]) -> None:
         """Raise StoreError where one of the tables has no file."""
@@ -69,9 +69,9 @@ class Family:
                 raise StoreError(f"source {directory}", f"{table} (`{self.command}`)", "none")
 
     def groups(self, directory: Path, files: Sequence[SourceFile]) -> Mapping[str, Sequence[Group]]:
-        """Return the files of each table, sorted by what Spark is told of their columns.
+        """Return the files of each table, grouped by the columns that Spark needs to know.
 
-        Raises StoreError that names the file which is cut off, lacks a column or has another type.
+        Raises StoreError that names a file which is cut off, lacks a column or has another type.
         """
         return {table: self._groups(directory, table, files) for table in self.columns}
 
@@ -131,7 +131,7 @@ class Family:
         return frame.select(*columns, corrupt.alias(CORRUPT), relative_path(directory).alias(FILE))
 
     def _header(self, path: Path, table: str) -> tuple[str, ...]:
-        """Return the columns of a text file in their order, () for one without a row."""
+        """Return the columns of a text file in their order, () for a file without a row."""
         if path.suffix == ".parquet":
             return ()
         header = self._text_header(path)
@@ -210,7 +210,7 @@ class Family:
 
 
 def day_of(directory: Path, text: str) -> date:
-    """Return the day that a folder's name tells. Raises StoreError where there is no such day."""
+    """Return the day of a folder's name. Raises StoreError where there is no such day."""
     try:
         return date.fromisoformat(text)
     except ValueError as error:
@@ -222,7 +222,7 @@ def _nothing(type_: str | ArrayType) -> Column:
 
 
 def _split(name: str) -> Column:
-    """Return a list of what text holds between its commas: no text is a list of nothing."""
+    """Return a text's list between its commas: an empty text is an empty list."""
     is_nothing = sf.coalesce(sf.col(name), sf.lit("")) == ""
     return sf.when(is_nothing, sf.array().cast(_LISTS)).otherwise(sf.split(sf.col(name), ","))
 

@@ -1,4 +1,4 @@
-"""The columns of the ethereum-etl family that are read, and what a file may hold in them."""
+"""The columns of the ethereum-etl family that are read, and their possible types in a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Kind(Enum):
     FLAG = "bool"
 
     def accepts(self, type_: pa.DataType) -> bool:
-        """Return whether a Parquet file may hold it in a column of this type, as plain_type."""
+        """Return whether a Parquet file may hold the column in this type, as plain_type."""
         types = pa.types
         is_text = bool(types.is_string(type_))
         match self:
@@ -47,9 +47,9 @@ class SourceColumn:
 
     kind: Kind
     is_required: bool = True
-    """Whether a file without it is refused."""
+    """Whether a file without the column is refused."""
     may_be_empty: bool = False
-    """Whether a fine row may have nothing there: JSON may then leave out its name."""
+    """Whether a fine row may lack the value: JSON may then leave out the name."""
 
 
 _TEXT: Final = SourceColumn(Kind.TEXT)
@@ -65,7 +65,7 @@ BLOCKS: Final = {
     "difficulty": _LATER_NUMBER,
     "extra_data": _TEXT,
     **dict.fromkeys(("gas_limit", "gas_used", "timestamp", "transaction_count"), _NUMBER),
-    # A file that was written before a fork does not have its columns.
+    # A file from before a fork does not have the fork's columns.
     "base_fee_per_gas": _LATER_NUMBER,
     "withdrawals_root": SourceColumn(Kind.TEXT, is_required=False),
     **dict.fromkeys(("blob_gas_used", "excess_blob_gas"), _LATER_NUMBER),
@@ -118,7 +118,7 @@ LOGS: Final = {
     "block_number": _NUMBER,
     **dict.fromkeys(("address", "data"), _TEXT),
     "topics": SourceColumn(Kind.LIST),
-    # Documented nowhere in the family; but who copied it from the node must be heard.
+    # The family documents no such column; but a file copied from a node may have it.
     "removed": SourceColumn(Kind.FLAG, is_required=False),
 }
 """The columns of ``logs`` that have a canonical one."""

@@ -1,7 +1,7 @@
 """From the columns of the ethereum-etl family to canonical rows.
 
-Its three formats name their columns alike. They write cells differently: a number is
-text, an integer or a decimal, a time is seconds, text or a timestamp.
+Its three formats name their columns alike. The formats write cells differently: a number is text,
+an integer or a decimal, a time is seconds, text or a timestamp.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def transaction_rows(frame: DataFrame, *receipt_faults: str) -> DataFrame:
         "value": number(frame, "value", tables.WEI),
         "input": hex_text("input"),
         "gas_limit": number(frame, "gas", pa.int64()),
-        # For a type with fees of its own, it is the price paid; and a fee that a type has not may
-        # be filled in with a zero.
+        # For a type with fees of its own, this is the paid price; a fee that a type lacks may be
+        # filled in with a zero.
         "gas_price": _fee(frame, "gas_price", *_PRICED_TYPES),
         "max_fee_per_gas": _fee(frame, "max_fee_per_gas", *types_with("max_fee_per_gas")),
         "max_priority_fee_per_gas": _fee(
@@ -92,9 +92,9 @@ def transaction_rows(frame: DataFrame, *receipt_faults: str) -> DataFrame:
 
 
 def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[str, Cell]:
-    """Return the cells of a receipt in rows that also tell its transaction.
+    """Return the cells of a receipt in rows that also contain its transaction.
 
-    ``transaction_hash`` is the name of that column, ``prefix`` stands before RECEIPT_PARTS.
+    ``transaction_hash`` is the name of that column, ``prefix`` precedes RECEIPT_PARTS.
     """
     price, paid = _fee(frame, "gas_price", *_PRICED_TYPES), f"{prefix}effective_gas_price"
     is_offer = f"({quoted(paid)} is null and {price.value} is not null)"
@@ -107,7 +107,7 @@ def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[
         "contract_address": hex_text(f"{prefix}contract_address", ADDRESS_LENGTH, required=False),
         "gas_used": number(frame, f"{prefix}gas_used", pa.int64()),
         "cumulative_gas_used": number(frame, f"{prefix}cumulative_gas_used", pa.int64()),
-        # Before London nodes did not tell it: who offers a price pays it.
+        # Before London nodes left it out: the offered price is the paid one.
         "effective_gas_price": Cell(
             f"case when {is_offer} then {price.value} else {told.value} end",
             f"case when not {is_offer} then {told.fault} end",
@@ -126,7 +126,7 @@ def receipt_rows(frame: DataFrame, cells: Mapping[str, Cell], *row_faults: str) 
 def rows_with_receipts(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Return canonical transactions and receipts of rows with the columns WITH_RECEIPTS.
 
-    A fault of a receipt is told of its transaction.
+    A fault of a receipt is reported for its transaction.
     """
     cells = receipt_cells(frame, "hash", "receipt_")
     faults = [cell.fault for cell in cells.values()]
@@ -161,7 +161,7 @@ def seconds(frame: DataFrame, name: str) -> Cell:
     is_text = type_ == "string"
     if not is_text and not type_.startswith("timestamp"):
         return number(frame, name, pa.int64())
-    # A text that says no time zone would be read in anyone's.
+    # A text without a time zone would be read in the machine's.
     pattern = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9]{2}:[0-9]{2}:[0-9]{2}(\.0+)?( UTC|Z|\+00:00)$"
     in_utc = f"try_cast(concat(substring({source}, 1, 19), 'Z') as timestamp)"
     moment = f"case when {source} rlike {literal(pattern)} then {in_utc} end" if is_text else source
@@ -199,7 +199,7 @@ def hashes(name: str, required: bool = True) -> Cell:
     )
     problem = f"case when {each} is null then {of_null}{cases} end"
     value = f"transform({each}, text -> try_to_binary(substring(text, 3), 'hex'))"
-    # There is no null among fine ones: this tells Spark.
+    # Fine rows have no null here: this declares it to Spark.
     return Cell(f"case when {problem} is null then array_compact({value}) end", problem)
 
 
@@ -213,7 +213,7 @@ def _place(frame: DataFrame, transaction_hash: str) -> dict[str, Cell]:
 
 
 def _type(frame: DataFrame) -> Cell:
-    """Endpoints that know no types say none: then it is a legacy transaction."""
+    """Return the type; endpoints that know no types leave it out: a legacy transaction."""
     cell = number(frame, "transaction_type", pa.int64(), required=False)
     is_legacy = f"{quoted('transaction_type')} is null"
     return Cell(f"case when {is_legacy} then 0 else {cell.value} end", cell.fault)

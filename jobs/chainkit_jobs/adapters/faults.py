@@ -18,26 +18,26 @@ class FaultCode(StrEnum):
     CONFLICTING_ROW = "CONFLICTING_ROW"
     """Two rows have one key (height, or height and index) and other content."""
     DUPLICATE_ROW = "DUPLICATE_ROW"
-    """The same row stands there twice, as after a job that ran again."""
+    """The same row occurs twice, as after a job that ran again."""
     HALF_WRITTEN = "HALF_WRITTEN"
     """A block's transactions, receipts or logs are not all there, or a file or day ends early."""
     MISSING_BLOCK = "MISSING_BLOCK"
     """A height between the first and the last block has no block."""
     MISSING_FILE = "MISSING_FILE"
-    """The ranges that the names of a table's files tell leave a hole."""
+    """The ranges in the names of a table's files leave a hole."""
     MISSING_VALUE = "MISSING_VALUE"
     """A cell that must hold a value is empty."""
     OUT_OF_RANGE = "OUT_OF_RANGE"
     """A number is negative, or larger than its column may hold."""
     OVERLAPPING_FILES = "OVERLAPPING_FILES"
-    """The ranges that the names of a table's files tell overlap by more than one border block."""
+    """The ranges in the names of a table's files overlap by more than one border block."""
     RANGE_END = "RANGE_END"
-    """A file's rows end one block off its name, or two files share their border block: one side
+    """A file's rows end one block off its name, or two files share their border block: one tool
     counts the end as included, the other does not."""
     REMOVED_LOG = "REMOVED_LOG"
     """A log is marked as removed: a reorg retracted it before the source was written."""
     WRONG_BLOCK = "WRONG_BLOCK"
-    """A row names another block hash than the header at its height: it is of another fork."""
+    """A row has another block hash than the header at its height: the row is of another fork."""
     WRONG_CHAIN = "WRONG_CHAIN"
     """A file, a transaction or block 0 is of another chain than the deployment record's."""
     WRONG_ENCODING = "WRONG_ENCODING"
@@ -56,7 +56,7 @@ class Fault:
     count: int
     """Rows, blocks, links or files, whatever the code speaks of; at least 1."""
     block: int | None
-    """Height of the first place, None where it is not known."""
+    """Height of the first place, None where no height is known."""
     file: str | None
     """File of the first place, relative to the source folder; None where no file is to blame."""
     expected: str
@@ -65,6 +65,6 @@ class Fault:
 
     @property
     def place(self) -> str:
-        """Where it stands first, for a person; empty where nothing is known of it."""
+        """The first place of the fault, for a person; empty where no place is known."""
         block = [f"block {self.block}"] if self.block is not None else []
         return ", ".join([*block, *([self.file] if self.file is not None else [])])

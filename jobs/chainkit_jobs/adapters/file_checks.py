@@ -17,7 +17,7 @@ from chainkit_jobs.adapters.checks import Bounds
 from chainkit_jobs.adapters.faults import Fault, FaultCode
 
 DAY_END: Final = timedelta(minutes=15)
-"""How long before midnight a day's last block may be, where nobody says that it ends early."""
+"""How long before midnight a day's last block may be, unless the day is known to end early."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def file_faults(
 ) -> list[Fault]:
     """Compare files with each other, and with their rows.
 
-    ``ends_where_asked`` says that the last block was asked for by number: then a day that ends
+    ``ends_where_asked`` means that the last block was requested by number: then a day that ends
     early is no fault. Files without a block of the range are passed over.
     """
     faults = [*_foreign_files(files, chain_id)]
@@ -115,7 +115,7 @@ def _hole(file: SourceFile, first: int, last: int) -> Fault:
 
 
 def _rows(file: SourceFile, span: Span | None) -> Iterator[Fault]:
-    """Compare a file's rows with the range that its name tells."""
+    """Compare a file's rows with the range in its name."""
     first, last = file.first_block or 0, file.last_block or 0
     expected = f"blocks {first} to {last} as its name says"
     if span is None:

@@ -1,7 +1,7 @@
-"""A Parquet file's footer, read before Spark sees the file: its columns' types, and their codecs.
+"""Reads a Parquet file's footer, before Spark reads the file: its columns' types, and their codecs.
 
-Spark's reader of rows answers a type that does not fit with NULL or another number, and ends with
-its workers' Java at a codec that it lacks: no file reaches it but by ``column_types``.
+Spark's reader of rows returns NULL or another number for a type that does not fit, and its workers'
+Java ends at a codec that it lacks: every file first passes ``column_types``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SPELLINGS: Final[tuple[tuple[Callable[[pa.DataType], bool], pa.DataType], ...]]
 
 
 def column_types(path: Path, subject: str, names: Iterable[str]) -> Mapping[str, pa.DataType]:
-    """Return the types of a file's columns, of ``names`` those that it has.
+    """Return the types of a file's columns, of those among ``names`` that the file has.
 
-    Arrow has several types for one column of Parquet, and each writer notes its own: ``plain_type``
-    of them is returned. Raises StoreError, which begins with ``subject``, where the file is no
-    Parquet, or names a column whose codec Spark does not read.
+    Arrow has several types for one column of Parquet, and each writer records its own:
+    ``plain_type`` of them is returned. Raises StoreError, which begins with ``subject``, where the
+    file is no Parquet, or has a column with a codec that Spark does not read.
     """
     try:
         # Spark writes timestamps as Parquet's oldest type, which holds any unit.
@@ -49,9 +49,9 @@ def column_types(path: Path, subject: str, names: Iterable[str]) -> Mapping[str,
 
 
 def plain_type(type_: pa.DataType) -> pa.DataType:
-    """Return the one Arrow type for what several are in Parquet, such as string for large_string.
+    """Return one Arrow type for several that are equal in Parquet: string for large_string.
 
-    A dictionary is how values are kept, and no other type.
+    A dictionary is an encoding of values, and no other type.
     """
     if pa.types.is_dictionary(type_):
         return plain_type(type_.value_type)
@@ -66,7 +66,7 @@ def _check_codecs(metadata: pq.FileMetaData, subject: str, names: Iterable[str])
         row_group = metadata.row_group(group)
         for number in range(row_group.num_columns):
             column = row_group.column(number)
-            # A list's column stands below its name.
+            # A list's column is below the list's name.
             name = column.path_in_schema.split(".")[0]
             if name in wanted and column.compression not in READ_CODECS:
                 expected = f"{name} compressed by one of {', '.join(READ_CODECS)}"

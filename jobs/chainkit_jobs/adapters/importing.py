@@ -1,4 +1,4 @@
-"""An import: a folder of another tool's files becomes a chain export, or a list of its faults."""
+"""An import: another tool's files become a chain export, or a list of their faults."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from chainkit_jobs.recorded import Recorded, recorded
 _VECTORIZED: Final = "spark.sql.parquet.enableVectorizedReader"
 
 _HIGHEST: Final = 2**53
-"""No chain is as high as that, and sums of heights below it fit anywhere."""
+"""No chain is this high, and sums of heights below it fit anywhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +51,13 @@ def import_chain(
     from_block: int | None = None,
     to_block: int | None = None,
 ) -> Imported:
-    """Check a range of blocks, both ends included, and write it if nothing is wrong with it.
+    """Check a range of blocks, both ends included, and write it if there is no fault.
 
-    Without bounds: from the first block that can hold a log of the contracts, to the last one that
-    the source has. Raises StoreError where the source cannot be read, or ``out`` holds anything;
+    Without bounds: from the first block that can hold a log of the contracts, to the last block of
+    the source. Raises StoreError where the source cannot be read, or ``out`` holds anything;
     ConfigurationError for a range without a block.
     """
-    # Spark tells paths without links, and the rows' file names are cut off these.
+    # Spark returns paths without links, which the rows' file names are relative to.
     resolved, deployment = directory.resolve(), recorded(record)
     with ExitStack() as stack:
         folder = stack.enter_context(_new_export(out))
@@ -127,7 +127,7 @@ def _hash_of(rows: SourceTables, height: int) -> bytes:
 @contextmanager
 def _converted_once(source: SourceTables) -> Iterator[SourceTables]:
     """Keep the rows on the workers' disks: each check reads them, and none converts them again."""
-    # Without this, the conversions stand in the plan of each check, which is then too large.
+    # Otherwise the plan of each check contains the conversions, and is too large.
     frames = {table: frame.persist(StorageLevel.DISK_ONLY) for table, frame in source.items()}
     try:
         yield replace(

@@ -24,7 +24,7 @@ def places(
     file: Column | None = None,
     count: Column | int = 1,
 ) -> DataFrame:
-    """Turn each row of a frame into a place of a fault. ``count`` is how much it stands for."""
+    """Turn each row of a frame into a place of a fault. ``count`` is the row's weight."""
     return frame.select(
         _column(code).alias("code"),
         _column(table).alias("table"),
@@ -39,7 +39,7 @@ def places(
 def count_faults(frames: Sequence[DataFrame]) -> list[Fault]:
     """Count places by code and table, and keep the first one: by height, then file, then text."""
     every = reduce(DataFrame.unionByName, frames)
-    # A null would come first: a place without a height is told only where none has one.
+    # A null would come first: a place without a height is shown only where no place has one.
     nulls_last = [
         field for name in _ORDER for field in (sf.col(name).isNull().alias(f"no_{name}"), name)
     ]

@@ -1,4 +1,4 @@
-"""The receipts roots of blocks, made of a source's rows: all are there if it is the header's.
+"""The receipts roots of blocks, computed from a source's rows: equal to the header's if complete.
 
 A root commits to type, status, cumulative gas and logs of each receipt, whatever the hard fork.
 """
@@ -27,11 +27,11 @@ _LOG: Final = ("block_number", "transaction_index", "log_index", "address", "top
 def receipts_roots(source: SourceTables, blocks: DataFrame) -> DataFrame:
     """Return the root of each of ``blocks`` (``block_number``): ``block_number``, ``made_root``.
 
-    The root is null where the rows tell none. Repeated rows count once.
+    The root is null where the rows lack a value. Repeated rows count once.
     """
 
     def rows(table: str, columns: Sequence[str]) -> DataFrame:
-        """Return the rows of each block as one list, null where one of them is marked."""
+        """Return the rows of each block as one list, null where a row of the block is marked."""
         frame: DataFrame = getattr(source, table)
         single = frame.join(blocks, "block_number", "left_semi").dropDuplicates(list(KEYS[table]))
         listed = sf.collect_list(sf.struct(*columns))

@@ -28,10 +28,10 @@ _WRITTEN: Final = "range_index long, staged string, rows long"
 def write_tables(
     folder: ExportFolder, source: SourceTables, bounds: Bounds, range_blocks: int
 ) -> dict[str, Mapping[str, Any]]:
-    """Write the rows of a range, which were checked, and return what a manifest says of the files.
+    """Write the checked rows of a range, and return the manifest's entries of the files.
 
-    Ranges are cut at the multiples of ``range_blocks``; one without rows gets a file as well. The
-    same rows give the same bytes, however Spark divides the work. Raises StoreError where the
+    Ranges are cut at the multiples of ``range_blocks``; a range without rows gets a file as well.
+    The same rows give the same bytes, however Spark divides the work. Raises StoreError where the
     folder takes no more.
     """
     files: dict[str, Mapping[str, Any]] = {}
@@ -74,7 +74,7 @@ def _write_ranges(
 
 
 def _with_cumulative_gas(receipts: DataFrame) -> DataFrame:
-    """Count the gas up to each transaction of its block where the source does not tell it."""
+    """Sum the gas up to each transaction of its block where the source lacks the sum."""
     # Within the partitions that there are: no second shuffle.
     up_to_here = Window.partitionBy(_RANGE, "block_number").orderBy("transaction_index")
     told, counted = sf.col("cumulative_gas_used"), sf.sum("gas_used").over(up_to_here)
@@ -84,7 +84,7 @@ def _with_cumulative_gas(receipts: DataFrame) -> DataFrame:
 def _writer(
     staging: str, schema: pa.Schema
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a worker does with its rows, which come sorted by range and key."""
+    """Return the function of a worker over its rows, which come sorted by range and key."""
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for index, tables in _by_range(batches):

@@ -1,4 +1,4 @@
-"""Events that the contracts, as they are written, cannot have emitted in that order."""
+"""Events that the contracts' code cannot have emitted in their order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Contradiction:
 
     @property
     def place(self) -> LogPosition:
-        """Where the log stands."""
+        """The log's place."""
         return place_of(self.log)
 
     @property
@@ -41,5 +41,5 @@ Report = Callable[[Log, object, object], None]
 
 
 def place_of(log: Log) -> LogPosition:
-    """Return where a log stands."""
+    """Return the place of a log."""
     return log.block_number, log.log_index

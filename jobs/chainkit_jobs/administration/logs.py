@@ -1,8 +1,8 @@
-"""The contracts' own events but payloads: a few logs among millions.
+"""The contracts' own events except payloads: a few logs among millions.
 
-Two narrow columns hold their emitters and topics: few values, which Parquet keeps in dictionaries.
-Rows, payloads among them, are read only where both columns show that such an event may be there:
-some milliseconds a file, without Spark.
+Two narrow columns hold the logs' emitters and topics: few values, which Parquet keeps in
+dictionaries. Rows, payloads among them, are read only where both columns show that such an event
+may be there: some milliseconds a file, without Spark.
 """
 
 from __future__ import annotations

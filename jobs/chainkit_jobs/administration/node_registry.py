@@ -20,7 +20,7 @@ _ANNOUNCED: Final = {
     "NodeHealthUpdated": "a new status",
     "NodeHttpAddressUpdated": "a new HTTP address",
 }
-"""Events that a NodeUpdated follows, and what it may then change."""
+"""Events that a NodeUpdated follows, and the fields that it may then change."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class NodeRegistryReplay:
     are_updates_open: bool = False
     holders: dict[int, str] = field(default_factory=dict)
     history: dict[int, list[tuple[LogPosition, Node]]] = field(default_factory=dict)
-    """Node id to its entries, each with where it was written."""
+    """Node id to its entries, each with the place of its event."""
     _announced: tuple[str, Mapping[str, Any]] | None = None
 
     def apply(self, log: Log, event: str, arguments: Mapping[str, Any]) -> None:

@@ -20,7 +20,7 @@ _PAYLOAD_EVENTS: Final = frozenset({"MessageSent", "IdentityUpdateCreated"})
 
 @dataclass(frozen=True, slots=True)
 class Administration:
-    """The history that the events tell, and their contradictions."""
+    """The history from the events, and their contradictions."""
 
     registry: NodeRegistryReplay
     payload_contracts: Mapping[str, SequencedLogReplay]
@@ -33,7 +33,7 @@ def replay(logs: Iterable[Log], contracts: Mapping[str, bytes]) -> Administratio
     """Replay events from the deployment on.
 
     ``logs`` are those of ``contracts`` (name to address) in the chain's order; payload events may
-    be left out. A replay that begins later would contradict what it did not see.
+    be left out. A replay that begins later would find false contradictions.
     """
     found: list[Contradiction] = []
     registry = NodeRegistryReplay(_reporter(found, REGISTRY))
@@ -53,7 +53,7 @@ def replay(logs: Iterable[Log], contracts: Mapping[str, bytes]) -> Administratio
             found.append(Contradiction(name, log, str(error.expected), str(error.got)))
             continue
         if event is None:
-            # An implementation to come may emit more; which code it was is told by `Upgraded`.
+            # A later implementation may emit more events; `Upgraded` shows its code.
             continue
         if event[0] not in _PAYLOAD_EVENTS:
             states[name].apply(log, *event)

@@ -30,7 +30,7 @@ class Implementation:
     transaction_hash: bytes
     """32 bytes."""
     address: str
-    """With its checksum."""
+    """The implementation's address, with its checksum."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class SequencedLogReplay:
     _authorized: str | None = None
 
     def apply(self, log: Log, event: str, arguments: Mapping[str, Any]) -> None:
-        """Take in the next event of this contract; payloads are none of its business."""
+        """Apply the next event of this contract; payload events are skipped."""
         authorized, self._authorized = self._authorized, None
         match event:
             case "RoleGranted" | "RoleRevoked":

@@ -1,6 +1,6 @@
 """A chain export from JSON-RPC: headers, transactions, full receipts and all logs of a range.
 
-Blocks are fetched by several threads, doubted one by one, and handed on in order; what a range of
-blocks holds goes into files of its own, so that a killed export goes on behind the last range that
-was published. The same chain in the same ranges gives the same bytes.
+Several threads fetch blocks; each block is checked by itself and passed on in order. The rows of a
+range of blocks go into files of their own, so that a killed export continues after the last
+published range. The same chain in the same ranges gives the same bytes.
 """

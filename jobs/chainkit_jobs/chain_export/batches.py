@@ -34,10 +34,10 @@ class Batches:
         self._changing = threading.Lock()
 
     def results(self, read: Callable[[Sequence[Key]], list[Any]], keys: Sequence[Key]) -> list[Any]:
-        """Return what a read of the endpoint answers for each key, in their order.
+        """Return the results of a read of the endpoint for each key, in their order.
 
-        Raises ChainError as the endpoint does to a single call; to several calls only an error
-        that fewer of them cannot help.
+        Raises ChainError as the endpoint does for a single call; for several calls only an error
+        that a smaller batch cannot avoid.
         """
         results: list[Any] = []
         while len(results) < len(keys):
@@ -66,7 +66,7 @@ class Batches:
 
 
 def _may_be_too_much(error: ChainError) -> bool:
-    """Return whether fewer calls at once may help: few endpoints say that there were too many."""
+    """Return whether a smaller batch may help: few endpoints report too many calls."""
     if isinstance(error, AccessRefused | MethodUnavailable):
         return False
     return isinstance(error, EndpointTimedOut | OversizedAnswer | RefusedRequest | RangeRefused)

@@ -21,7 +21,7 @@ _FOREIGN_COLUMNS: Final = {
     for type_, names in FOREIGN_COLUMNS.items()
 }
 """Type to the columns that only other types have: endpoints fill them in, such as a signature of
-zeros, or the price that was paid where another was offered."""
+zeros, or the paid price instead of the offered one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +39,9 @@ class Body:
 def parse_body(subject: str, number: int, chain_id: int, answer: Any) -> Body:
     """Build the rows of a block with whole transactions.
 
-    Raises InconsistentAnswer where there is none, a field is malformed, or it is not of the height
-    that was asked for, or its transactions not of that block in that order; Unconfirmed where a
-    field is left out that a row must have.
+    Raises InconsistentAnswer where there is no block, a field is malformed, the block has another
+    height than requested, or its transactions are not of this block in this order; Unconfirmed
+    where a field is left out that a row must have.
     """
     place = AnswerPart(subject, "header")
     if answer is None:
@@ -67,8 +67,8 @@ def parse_body(subject: str, number: int, chain_id: int, answer: Any) -> Body:
 def parse_receipts(body: Body, answer: Any) -> tuple[list[Row], list[Row]]:
     """Build the rows of a block's receipts and logs.
 
-    Raises InconsistentAnswer where they are not those of its transactions, one for each, or the
-    logs not numbered through.
+    Raises InconsistentAnswer where the receipts are not those of the block's transactions, one for
+    each, or the logs are not numbered consecutively.
     """
     place = AnswerPart(body.subject, "receipts")
     if not isinstance(answer, list):
@@ -111,7 +111,7 @@ def _check_assumed(row: Row, completed: Completed, place: AnswerPart) -> None:
     try:
         encoded = encode_transaction(completed.answer, place.part)
     except Unprovable:
-        return  # The row has a null there, of which `verify-chain` tells.
+        return  # The row has a null there, which `verify-chain` reports.
     if keccak256(encoded) != row["transaction_hash"]:
         raise place.left_out(", ".join(completed.assumed), "what the hash is made of")
 

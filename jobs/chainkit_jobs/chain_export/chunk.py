@@ -50,7 +50,7 @@ class ChunkReader:
     def read(self, numbers: Sequence[int]) -> Chunk:
         """Return the blocks of some heights in a row. Raises ChainError as BlockReader does.
 
-        Raises InconsistentAnswer also where they do not link.
+        Raises InconsistentAnswer also where the blocks do not link.
         """
         blocks = list(self._reader.blocks(numbers))
         for parent, child in pairwise(each.block for each in blocks):
@@ -69,7 +69,7 @@ def reference_of(block: Mapping[str, Any]) -> BlockReference:
 
 
 def check_link(name: str, parent: BlockReference, parent_hash: bytes) -> None:
-    """Raise InconsistentAnswer where a block names another parent than the one below it."""
+    """Raise InconsistentAnswer where a block's parent is not the block below it."""
     if parent_hash != parent.hash:
         raise changed(name, parent, parent_hash)
 

@@ -1,4 +1,4 @@
-"""Which field of JSON-RPC a column of a chain export is read from, and what it must look like."""
+"""The field of JSON-RPC for each column of a chain export, and the field's form."""
 
 from __future__ import annotations
 

@@ -48,11 +48,11 @@ class ProgressCallback(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A folder's content now, and the part of it that was there before."""
+    """A folder's content now, and the part that an earlier run wrote."""
 
     manifest: Manifest
     kept: tuple[str, ...]
-    """Files that stayed as they were."""
+    """Files that did not change."""
     fetched_blocks: int
     """0 where there was nothing new."""
 
@@ -90,15 +90,15 @@ def export_chain(
     progress: ProgressCallback = lambda more, blocks: None,
     tell: Callable[[str], None] = lambda sentence: None,
 ) -> Exported:
-    """Bring the export in a folder up to ``end``, as the chain that ends in it.
+    """Bring the export in a folder up to ``end``, on the chain that ends in it.
 
     ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS; at
-    most ``2 * parallel`` chunks are in memory. A killed export leaves what was published last,
-    and the next run goes on behind it; ranges that a reorg retracted since are fetched again, which
-    ``tell`` is told. Raises InconsistentAnswer where the answers contradict each other or the
-    contracts' counters, or the chain is no longer the one that was pinned: asking again may help;
-    StoreError, with nothing changed, where the folder holds anything but an earlier export of the
-    same, or a file of it changed its size.
+    most ``2 * parallel`` chunks are in memory. A killed export leaves the last published state, and
+    the next run continues after it; ranges that a reorg retracted since are fetched again, and
+    ``tell`` is called with a line about this. Raises InconsistentAnswer where the answers
+    contradict each other or the contracts' counters, or the chain is no longer the pinned one:
+    asking again may help; StoreError, with nothing changed, where the folder holds anything but an
+    earlier export of the same chain, or a file of it changed its size.
     """
     with ExportFolder(directory, "chain", CHAIN_TABLES) as folder:
         before = folder.manifest
@@ -149,7 +149,7 @@ class _Run:
         self._after: Mapping[int, int | None] = self._counters(end)
 
     def begin(self, first_block: int, kept: KeptRanges | None) -> None:
-        """Stand behind what is kept, or in the parent of the first block."""
+        """Begin after the kept ranges, or with the parent of the first block."""
         before = self._folder.manifest
         reached = None if kept is None else kept.end
         if kept is None or before is None or reached is None:
@@ -232,7 +232,7 @@ class _Run:
         }
 
     def _check_pinned(self) -> None:
-        """The block that was pinned must be the one that was read, and still stand."""
+        """Check that the pinned block was the one that was read, and is still on the chain."""
         if self._last.hash != self._end.hash:
             raise changed(self._endpoint.name, self._end, self._last.hash)
         now = self._endpoint.find_header(self._end.number)

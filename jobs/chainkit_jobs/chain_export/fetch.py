@@ -27,7 +27,7 @@ class BlockReader:
     """Reads blocks, from any number of threads."""
 
     def __init__(self, endpoint: Endpoint, chain_id: int) -> None:
-        """Take the endpoint and its chain; nothing is asked yet."""
+        """Take the endpoint and its chain; no request is made yet."""
         self._endpoint = endpoint
         self._chain_id = chain_id
         self._batches = Batches()
@@ -36,7 +36,7 @@ class BlockReader:
         """Return the blocks of some heights, each proved to be consistent in itself.
 
         Raises InconsistentAnswer that names the block and the field, Unconfirmed where a field is
-        left out, or ChainError as the endpoint answers.
+        left out, or the endpoint's ChainError.
         """
         answers = self._batches.results(self._endpoint.full_blocks, numbers)
         bodies = [

@@ -1,4 +1,4 @@
-"""Work done by several threads, handed on in its order, with little of it waiting."""
+"""Work of several threads whose results are passed on in order, with few results waiting."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ Result = TypeVar("Result")
 def worked_in_order(
     work: Callable[[Task], Result], tasks: Iterable[Task], threads: int
 ) -> Generator[Result]:
-    """Yield the result of each task, in their order, while others are worked on.
+    """Yield the result of each task, in order, while other tasks are worked on.
 
-    No more than ``2 * threads`` results are there at any time, the one handed on included. Raises
-    what the work on the next task raises; no further task is begun then, nor once the iterator is
-    closed, and those that were begun are waited for.
+    No more than ``2 * threads`` results are there at any time, the yielded one included. Raises the
+    error of the next task; then, or once the iterator is closed, no further task is begun, and
+    running tasks are waited for.
     """
     pool = ThreadPoolExecutor(threads, thread_name_prefix="export")
     waiting: deque[Future[Result]] = deque()

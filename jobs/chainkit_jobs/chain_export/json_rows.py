@@ -1,4 +1,4 @@
-"""From an endpoint's JSON objects to rows: each field strictly parsed, and fitting its column."""
+"""Makes rows of an endpoint's JSON objects: each field is strictly parsed, and fits its column."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SHOWN: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class AnswerPart:
-    """Where in an endpoint's answer something stands, for error messages."""
+    """A place in an endpoint's answer, for error messages."""
 
     subject: str
     """Which block of which endpoint."""
     part: str
-    """Which transaction, receipt or log of it."""
+    """The transaction, receipt or log of the answer."""
 
     def require(self, what: str, expected: Any, got: Any) -> None:
         """Raise InconsistentAnswer where two values that must be the same are not."""
@@ -39,7 +39,7 @@ class AnswerPart:
             raise self.inconsistent(f"{what} {_words(expected)}", _words(got))
 
     def read(self, parse: Callable[[Any], Value], value: Any) -> Value:
-        """Return what ``parse`` makes of a JSON object. Raises InconsistentAnswer if it cannot."""
+        """Return a JSON object as ``parse`` reads it. Raises InconsistentAnswer if that fails."""
         try:
             return parse(value)
         except (TypeError, ValueError, AttributeError):
@@ -49,7 +49,7 @@ class AnswerPart:
         raise error
 
     def left_out(self, field: str, expected: str) -> Unconfirmed:
-        """Build the error for a field that is not there: another endpoint may tell it."""
+        """Return the error for a missing field: another endpoint may have the field."""
         return Unconfirmed(self.subject, f"{field}: {expected}", "nothing", self.part)
 
     def inconsistent(self, expected: object, got: object) -> InconsistentAnswer:
@@ -84,7 +84,7 @@ def list_of(kind: FieldForm) -> FieldForm:
 
 
 def objects_of(fields: Mapping[str, tuple[str, FieldForm]]) -> FieldForm:
-    """Return the kind of lists of objects; ``fields`` are by the name they get."""
+    """Return the kind of lists of objects; ``fields`` are by the names of the row."""
 
     def parse(value: Any) -> list[Row]:
         return [
@@ -148,7 +148,7 @@ class RowReader:
     """Makes rows of one table from JSON objects."""
 
     def __init__(self, schema: pa.Schema, fields: Mapping[str, tuple[str, FieldForm]]) -> None:
-        """Take the table, and which field a column is read from; others are null."""
+        """Take the table, and the field of each column; columns without a field are null."""
         self._fields = [
             (column, *fields[column], schema.field(column).nullable)
             for column in schema.names
@@ -159,8 +159,8 @@ class RowReader:
     def read(self, value: Any, place: AnswerPart) -> Row:
         """Return the row of an object.
 
-        Raises InconsistentAnswer that names the field which is malformed, or larger than its
-        column, and Unconfirmed that names the one which is left out.
+        Raises InconsistentAnswer that names a field which is malformed, or larger than its column,
+        and Unconfirmed that names a field which is left out.
         """
         if not isinstance(value, dict):
             raise place.inconsistent("a JSON object", _words(value))
@@ -174,7 +174,7 @@ class RowReader:
             try:
                 row[column] = kind.parse(field)
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-                # Without its context: its text may be as long as the endpoint likes.
+                # Raised without its context, whose text may be as long as the endpoint likes.
                 error = place.inconsistent(f"{name}: {kind.expected}", _words(field))
             else:
                 continue

@@ -30,7 +30,7 @@ _SAME_FOREVER: Final = (
 
 
 class KeptRanges:
-    """The finished ranges of an earlier run; ``drop_retracted`` leaves those that still stand."""
+    """The finished ranges of an earlier run; ``drop_retracted`` leaves those still on the chain."""
 
     def __init__(self, directory: Path, manifest: Manifest, size: int) -> None:
         """Take the ranges of ``size`` blocks that a folder's manifest calls finished."""
@@ -44,7 +44,7 @@ class KeptRanges:
 
     @property
     def files(self) -> dict[str, Mapping[str, Any]]:
-        """The manifest's entries of their files, by name."""
+        """The manifest's entries of the ranges' files, by name."""
         return {n: self._manifest.files[n] for blocks in self._ranges for n in _names(blocks)}
 
     @property
@@ -55,7 +55,7 @@ class KeptRanges:
     def drop_retracted(
         self, endpoint: Endpoint, end: BlockReference, tell: Callable[[str], None]
     ) -> None:
-        """Drop the ranges whose last block is not of the chain that ends in ``end``, and say so."""
+        """Drop, and report, ranges whose last block is not on the chain that ends in ``end``."""
         dropped: BlockRange | None = None
         while self._ranges:
             last = self._end_of(self._ranges[-1])
@@ -103,10 +103,10 @@ class KeptRanges:
 def check_continues(
     directory: Path, manifest: Manifest, about: Mapping[str, Any], end: BlockReference
 ) -> None:
-    """Raise StoreError where a folder's export is not an earlier one of what ``about`` tells.
+    """Raise StoreError where a folder's export is no earlier one of the chain in ``about``.
 
-    ``end`` is the last block to export: where the folder goes beyond it, the endpoint lags behind,
-    or less is asked for than is there.
+    ``end`` is the last block to export: where the folder's export is longer, the endpoint lags
+    behind, or the request is for less than is there.
     """
     subject = f"export {directory}"
     for name in _SAME_FOREVER:
@@ -128,9 +128,9 @@ def is_complete(manifest: Manifest, end: BlockReference) -> bool:
 
 
 def range_size(directory: Path, manifest: Manifest | None, asked: int | None, default: int) -> int:
-    """Return the blocks per range: as asked for, the folder's own, or a default.
+    """Return the blocks per range: the requested number, the folder's own, or a default.
 
-    Raises StoreError where the folder has others than were asked for, or none.
+    Raises StoreError where the folder has another number, or none.
     """
     if manifest is None:
         return asked or default

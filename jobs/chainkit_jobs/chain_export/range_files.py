@@ -1,4 +1,4 @@
-"""The four files of a range of blocks, written side by side as its blocks come in."""
+"""The four files of a range of blocks, written side by side while the blocks arrive."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chainkit_jobs.chain_export.chunk import Chunk
 
 @dataclass(frozen=True, slots=True)
 class BlockRange:
-    """Blocks whose rows lie in files of their own."""
+    """Blocks whose rows are in files of their own."""
 
     first: int
     last: int
@@ -27,7 +27,7 @@ class BlockRange:
 
 
 def ranges_of(first: int, last: int, size: int) -> Iterator[BlockRange]:
-    """Cut blocks, both ends included, at the multiples of a size, so that all cut them alike."""
+    """Cut blocks, both ends included, at multiples of a size, so that all use the same ranges."""
     while first <= last:
         end = (first // size + 1) * size - 1
         yield BlockRange(first, min(end, last), is_finished=end <= last)
@@ -35,10 +35,10 @@ def ranges_of(first: int, last: int, size: int) -> Iterator[BlockRange]:
 
 
 class RangeFiles:
-    """Writes the files of one range; enter it, append its chunks, and finish."""
+    """A context manager that writes the files of one range: append the chunks, and finish."""
 
     def __init__(self, folder: ExportFolder, directory: Path, blocks: BlockRange) -> None:
-        """Take the folder, which was entered, and its name for error messages."""
+        """Take the folder, which was entered, and its name in error messages."""
         self._folder = folder
         self._directory = directory
         self._blocks = blocks
@@ -52,7 +52,7 @@ class RangeFiles:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close what was not finished; the folder deletes it."""
+        """Close unfinished files, which the folder deletes."""
         for writer in self._writers.values():
             writer.abandon()
 
@@ -63,7 +63,7 @@ class RangeFiles:
                 self._writers[name].append(table)
 
     def finish(self) -> dict[str, Mapping[str, Any]]:
-        """Close the files; return what a manifest says of them, by name. Raises StoreError."""
+        """Close the files; return their entries for a manifest, by name. Raises StoreError."""
         place = {
             "from_block": self._blocks.first,
             "to_block": self._blocks.last,

@@ -21,7 +21,7 @@ class PayloadLogs:
         """The originators whose sequence ids count up by one."""
 
     def of(self, rows: Iterable[Mapping[str, Any]]) -> list[Log]:
-        """Return those among rows of logs, in their order."""
+        """Return the payload logs among rows of logs, in their order."""
         return [
             Log(**{**row, "topics": tuple(row["topics"])})
             for row in rows
@@ -30,7 +30,7 @@ class PayloadLogs:
         ]
 
     def event_of(self, log: Log) -> PayloadEvent:
-        """Decode a log of theirs. Raises InconsistentAnswer where it holds no payload."""
+        """Decode a log of the contracts. Raises InconsistentAnswer where it holds no payload."""
         try:
             return decode_payload_event(log, self._contracts[log.address])
         except MalformedLog as error:

@@ -86,7 +86,7 @@ def export_node_command(
 
 
 def _show(progress: Callable[[int, int], None], cursor: int, counter: int | None) -> None:
-    # Nobody knows how far it goes where no contract counts.
+    # Where no contract counts, the end of the progress is not known.
     if counter is not None:
         progress(min(cursor, counter), counter)
 

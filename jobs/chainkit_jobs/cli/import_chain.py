@@ -88,7 +88,7 @@ def import_chain_command(
         expected = f"a folder with files of {format_name}"
         raise ConfigurationError(f"source {source}", expected, "none")
     check_new_export(out)
-    # Spark takes seconds to start, and its own words for a file are of its Java.
+    # Spark takes seconds to start, and reports a bad file in Java's words.
     ADAPTERS[format_name].check(source.resolve())
     with spark_session(master) as spark:
         imported = import_chain(

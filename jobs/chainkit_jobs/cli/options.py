@@ -33,7 +33,7 @@ def check_audit_folder(path: Path) -> None:
 
 
 def _check_folder(path: Path, marker: str, subject: str, words: tuple[str, str]) -> None:
-    """``marker`` is the file that such a folder contains, ``words`` name one and several."""
+    """Check that folders contain ``marker``; ``words`` are the folder's singular and plural."""
     expected, several = words
     if path.joinpath(marker).exists():
         return
@@ -59,7 +59,7 @@ master_option = click.option(
 
 
 def trust_option(required: bool = False) -> Callable[[Any], Any]:
-    """Return the option ``--trust``, whose value is 32 bytes, or None where it is not given."""
+    """Return the option ``--trust``, whose value is 32 bytes, or None where it is missing."""
     return click.option(
         "--trust",
         "trusted_hash",

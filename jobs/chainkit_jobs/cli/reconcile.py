@@ -156,7 +156,7 @@ def _reconcile(
         if inputs.are_sound:
             return kept.restore(name, out)
     with ThreadPoolExecutor(1) as beside:
-        # It draws, with what takes a second to import: nobody waits for it until the end.
+        # Imported late: the drawing code takes a second to import, and is needed only at the end.
         beside.submit(import_module, "chainkit_jobs.reconcile.outputs")
         with ExitStack() as session:
             # Spark starts meanwhile.
@@ -169,7 +169,7 @@ def _reconcile(
 
         summary = write_outputs(out, result)
         stopped.result()
-    # The name of a kept audit tells the manifests, and not how a folder is at fault.
+    # The name of a kept audit covers the manifests, and not a folder's fault.
     if kept and not summary["set_aside"]:
         kept.keep(name, out)
     return summary
@@ -215,5 +215,5 @@ def _echo_summary(summary: Mapping[str, Any], out: Path) -> None:
 
 
 def _end_of(folder: str) -> str:
-    """Return a folder's name so short that its row fits a line; a sentence below names it whole."""
+    """Return the end of a folder's name that fits its row; a sentence below has the whole name."""
     return folder if len(folder) <= _FOLDER_WIDTH else f"...{folder[3 - _FOLDER_WIDTH :]}"

@@ -26,7 +26,7 @@ from chainkit_jobs.spark.session import spark_session
 
 _SHOWN_PROBLEMS: Final = 20
 _SHOWN_TEXT: Final = 24
-"""Characters of a value in the text for people; --json has all of them."""
+"""Characters of a value in the text for people; --json has the whole value."""
 
 
 @click.command("verify-chain", cls=CompleteCommand)

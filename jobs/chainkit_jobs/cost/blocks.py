@@ -9,7 +9,7 @@ from chainkit_jobs.cost.transactions import DAY, HOUR
 
 
 def used_blocks(costs: DataFrame, blocks: DataFrame) -> DataFrame:
-    """Return the blocks in which one of our contracts was used, with what it took of the limit.
+    """Return the blocks in which a contract of ours was used, with its share of the limit.
 
     Columns: number, timestamp (seconds), transactions, messages, gas, gas_limit, gas_used (by
     everybody).

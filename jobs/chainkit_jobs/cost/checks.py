@@ -1,4 +1,4 @@
-"""Proof that a chain export holds what its costs are computed from: nothing is left out unsaid."""
+"""Proves that a chain export holds all data of its costs: a missing row is reported."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_blocks(chain: Export, blocks: DataFrame) -> BlockTotals:
         blocks_of = f"each block from {manifest.from_block} to {manifest.to_block} once"
         raise _unusable(chain, blocks_of, "{} rows with {} numbers, {} of them inside".format(*got))
     if row["without_limit"]:
-        # An import from cryo: the tool does not write it.
+        # An import from cryo: the tool does not write this column.
         raise _unusable(chain, "the gas limit of every block", f"{row['without_limit']} without")
     if row["last_timestamp"] < row["first_timestamp"]:
         raise _unusable(chain, "timestamps that do not fall", "a last block before the first")
@@ -47,8 +47,9 @@ def check_blocks(chain: Export, blocks: DataFrame) -> BlockTotals:
 def check_costs(chain: Export, carried: DataFrame, costs: DataFrame) -> None:
     """Prove that every message has its transaction, its receipt and its block, once each.
 
-    ``carried`` is of messages.carried_messages, ``costs`` has the columns of transactions.COSTS.
-    Raises MalformedLog for an event that does not decode, StoreError for what is missing or double.
+    ``carried`` is the result of messages.carried_messages, ``costs`` has the columns of
+    transactions.COSTS. Raises MalformedLog for an event that does not decode, StoreError for
+    missing or double rows.
     """
     [logs] = carried.agg(
         sf.count("*").alias("transactions"),

@@ -29,7 +29,7 @@ _CUT_KEYS: Final = ("cut", *KEYS)
 def cut_costs(costs: DataFrame) -> DataFrame:
     """Return sums and percentiles of every cut: ``cut``, KEYS, and the integers of each row.
 
-    ``costs`` has the columns of transactions.COSTS. A key that is none of the cut's is null.
+    ``costs`` has the columns of transactions.COSTS. A key that the cut does not use is null.
     PERCENTILES are of messages that were alone in their transaction, null where there is none.
     """
     sums = _by_cut(costs).agg(_cut(), *_sums())
@@ -51,7 +51,7 @@ def _by_cut(frame: DataFrame, *more: str) -> GroupedData:
 def _cut() -> Column:
     """Name a row's cut by its keys; a key itself may be null, its grouping not."""
     name = sf.lit("total")
-    # A cut with more keys comes later: it is named by the one that the others lack.
+    # A cut with more keys comes later: its name is the key that the earlier cuts lack.
     for key, cut in {
         "contract": "contracts",
         "function": "functions",

@@ -59,9 +59,9 @@ class CostDigest:
 
 
 def read_digest(spark: SparkSession, chain: Export) -> CostDigest | str:
-    """Return what a chain cost, or a sentence that says why that cannot be told.
+    """Return the costs of a chain, or a sentence with the reason why they are not known.
 
-    An audit does not end there: what nodes serve is compared whatever its transport cost.
+    An audit goes on without costs: nodes' answers are compared whatever their transport cost.
     """
     try:
         with cost_tables(spark, chain) as costs:
@@ -101,9 +101,9 @@ def _days(blocks: BlockTotals) -> float:
 
 
 def _cuts(frame: DataFrame) -> tuple[dict[str, list[Row]], dict[str, int]]:
-    """Return the LARGEST rows of each cut, most gas first, and how many rows it has, in one action.
+    """Return the LARGEST rows of each cut, most gas first, and its number of rows, in one action.
 
-    Contracts and size classes are few: of them it is all.
+    Contracts and size classes are few: all their rows are returned.
     """
     keys = sorted({key for name in _SHOWN for key in SORTED_BY[name]})
     cut = Window.partitionBy("cut")

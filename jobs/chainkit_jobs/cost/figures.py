@@ -1,6 +1,6 @@
-"""Plots of what a chain cost, as matplotlib figures; draw and save them in the report's style.
+"""Plots of a chain's costs, as matplotlib figures; draw and save them in the report's style.
 
-Each takes rows as the tables hold them (schema.TABLES). Floats appear here alone: a pixel is one.
+Each function takes rows of the tables (schema.TABLES). Floats appear here alone: for pixels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BLUE: Final = "#0072b2"
 _ORANGE: Final = "#e69f00"
 _DARK: Final = "#334155"
 _LIGHT: Final = "#b9c2ce"
-# Told apart by darkness, pattern and shape, not by hue alone: in print, and by every eye.
+# Distinguished by darkness, pattern and shape, not by hue alone: in print, and for every eye.
 _WASTED: Final[dict[str, Any]] = {"color": _ORANGE, "hatch": "////", "edgecolor": "#7a3e00"}
 _RULES: Final = dict(zip(RULES, (_LIGHT, _BLUE), strict=True))
 _POINTS: Final = {"GroupMessages": (_BLUE, "o"), "IdentityUpdates": (_ORANGE, "^")}
@@ -36,7 +36,7 @@ _WIDTHS: Final = {"hour": HOUR / DAY, "day": 1.0}
 
 
 def gas_over_time(rows: Rows, key: str) -> Figure:
-    """Draw the gas per ``hour`` or ``day``, and of it what failed transactions wasted."""
+    """Draw the gas per ``hour`` or ``day``, and the part that failed transactions wasted."""
     figure, axes = _axes(_WIDE)
     width = _WIDTHS[key]
     times = [_days(row[key]) for row in rows]
@@ -47,7 +47,7 @@ def gas_over_time(rows: Rows, key: str) -> Figure:
     )
     failed = "gas of failed transactions"
     axes.bar(times, wasted, width * 0.9, kept, align="edge", label=failed, linewidth=0, **_WASTED)
-    # A bar of no height makes its place a border of the plot.
+    # A bar without height extends the plot to its place.
     axes.set_ylim(0, max([1, *(row["gas"] for row in rows)]) * 1.06)
     axes.set_ylabel(f"gas per {key}")
     _time_axis(axes, rows, key)
@@ -72,7 +72,7 @@ def limit_over_time(rows: Rows, key: str) -> Figure:
 
 
 def _draw_levels(axes: Axes, rows: Rows, key: str, column: str, scale: float) -> None:
-    """Draw a column as a level over each hour or day; between them nothing is known."""
+    """Draw a column as a level over each hour or day; nothing is known between them."""
     known = [row for row in rows if row[column] is not None]
     begins = [_days(row[key]) for row in known]
     ends = [begin + _WIDTHS[key] for begin in begins]
@@ -126,7 +126,7 @@ def variants_beside_paid(variants: Rows) -> Figure:
 
 
 def _axes(size: tuple[float, float]) -> tuple[Figure, Axes]:
-    # No pyplot: it would look for a display and keep every figure.
+    # Without pyplot, which would look for a display and keep every figure.
     figure = Figure(figsize=size, layout="constrained")
     figure.patch.set_alpha(0)
     return figure, figure.subplots()

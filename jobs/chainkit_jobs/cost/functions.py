@@ -45,7 +45,7 @@ def selectors(contract: str) -> dict[bytes, str]:
 def named_functions(
     names: Iterable[str], listed: Iterable[PayloadContract] = ()
 ) -> Mapping[str, Mapping[bytes, str]]:
-    """Return by contract the functions that are known of it, as ``selectors`` does.
+    """Return the known functions by contract, as ``selectors`` does.
 
     ``listed`` are contracts that are not our own: only the function that posts a payload is known.
     """

@@ -43,11 +43,11 @@ class MessageTotals:
 
 
 def headroom(blocks: BlockTotals, messages: MessageTotals) -> dict[str, Any]:
-    """Return what the chain could take at its gas limit, at the mean and the 95th percentile.
+    """Return how much the chain could carry at its gas limit, at the mean and the 95th percentile.
 
-    The seconds observed are the time between the first and the last block, over one block less than
+    The observed seconds are the time between the first and the last block, over one block less than
     there are; a rate is null where there is none. Rates have RATE_DIGITS, shares SHARE_DIGITS
-    digits. ``unused`` takes what everybody used from the limit, the rest of it has no owner.
+    digits. ``unused`` is the limit without everybody's use; the rest has no owner.
     """
     seconds = blocks.last_timestamp - blocks.first_timestamp
     intervals = blocks.blocks - 1

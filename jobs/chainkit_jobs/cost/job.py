@@ -35,7 +35,8 @@ from chainkit_jobs.sources import (
 from chainkit_jobs.spark.frames import kept
 
 _OVERFLOW: Final = re.compile(r"\[([A-Z_.]*(?:OVERFLOW|OUT_OF_RANGE)[A-Z_.]*)\]")
-"""Spark's names of what does not fit: with ANSI rules it ends the job instead of being null."""
+"""Spark's names of values that do not fit: with ANSI rules such a value ends the job instead of
+being null."""
 
 SAMPLES: Final = 2_000
 """Messages in the table for the plot of gas by size: more points would hide one another."""
@@ -43,7 +44,7 @@ SAMPLES: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class CostTables:
-    """Costs of a chain, as frames: valid as long as the context that made them."""
+    """Costs of a chain, as frames: valid as long as their Spark context."""
 
     chain: Export
     block_totals: BlockTotals
@@ -56,8 +57,8 @@ class CostTables:
 def read_chain(directory: Path) -> Export:
     """Open a chain export, without Spark.
 
-    Raises StoreError where it is none, was changed after it was written, or names no payload
-    contracts.
+    Raises StoreError where the folder is no chain export, was changed after it was written, or
+    names no payload contracts.
     """
     chain = read_export(directory, "chain")
     payload_contracts(chain)
@@ -118,7 +119,7 @@ def _frames(costs: DataFrame, blocks: DataFrame, cuts: DataFrame) -> dict[str, D
         "shared": costs.filter(sf.col("messages") > 1),
         "failed": costs.filter(sf.col("is_failed")),
         "outliers": outliers(costs),
-        # A transaction's hash is random, but fixed: every run takes the same ones.
+        # A transaction's hash is random, but fixed: every run samples the same transactions.
         "samples": alone.orderBy("transaction_hash").limit(SAMPLES),
     }
 

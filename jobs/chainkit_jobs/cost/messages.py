@@ -1,4 +1,4 @@
-"""From the logs of the contracts to what each transaction carried, and its cost elsewhere."""
+"""The messages of each transaction, from the contracts' logs, and their cost in other variants."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _MEASURED: Final = pa.schema(
         *((name, pa.int64()) for name in VARIANT_COLUMNS),
     ]
 )
-"""One row per log of our contracts. Columns after ``emitter`` are null where it is no message;
+"""One row per log of our contracts. Columns after ``emitter`` are null for a log without a message;
 ``malformed`` is null, or why a payload event does not decode."""
 
 
 def name_of(address: str, contracts: Mapping[str, bytes]) -> Column:
-    """Return the name of the contract at a column's address, null where it is a stranger's."""
+    """Return the name of the contract at a column's address, null for a stranger's contract."""
     name = sf.lit(None).cast("string")
     for contract, own in contracts.items():
         name = sf.when(sf.col(address) == sf.lit(own), contract).otherwise(name)
@@ -49,10 +49,10 @@ def carried_messages(
     """Return one row per transaction in which one of the contracts emitted a log.
 
     ``logs`` has the columns of exports.tables.LOGS; ``contracts`` are the addresses by name;
-    ``posting`` are those of them whose one event carries a message.
-    Columns: transaction_hash; ``emitter`` and ``message_contract`` (a contract's name, SEVERAL, or
-    null where none carried a message), ``messages``, ``payload_bytes``, ``malformed`` and
-    VARIANT_COLUMNS, summed over the messages.
+    ``posting`` are the contracts whose one event carries a message. Columns: transaction_hash;
+    ``emitter`` and ``message_contract`` (a contract's name, SEVERAL, or null where none carried a
+    message), ``messages``, ``payload_bytes``, ``malformed`` and VARIANT_COLUMNS, summed over the
+    messages.
     """
     is_message = sf.lit(False)
     for each in posting:

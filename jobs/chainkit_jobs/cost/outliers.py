@@ -41,8 +41,8 @@ def outliers(costs: DataFrame) -> DataFrame:
     """Return the messages whose gas is an outlier of their contract and size class.
 
     ``costs`` has the columns of transactions.COSTS. With the median m of a class and the median d
-    of |gas - m| (both by nearest rank), those with |gas - m| > FACTOR · max(d, m·1 %, rounded
-    down) are told, among the messages that were alone in their transaction.
+    of |gas - m| (both by nearest rank), those with |gas - m| > FACTOR · max(d, m·1 %, rounded down)
+    are returned, among the messages that were alone in their transaction.
     """
     alone = costs.filter(sf.col("messages") == 1)
     medians = _medians(alone, "gas", "gas_median")

@@ -1,7 +1,7 @@
 """Exact order statistics by nearest rank, without bringing a group's values together.
 
-The p-th percentile of n values is the smallest of them that at least p % of all do not exceed: the
-value at rank ⌈p·n / 100⌉ of the sorted list.
+The p-th percentile of n values is the smallest value that at least p % of the values do not exceed:
+the value at rank ⌈p·n / 100⌉ of the sorted list.
 """
 
 from __future__ import annotations

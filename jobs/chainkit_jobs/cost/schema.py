@@ -1,4 +1,4 @@
-"""The tables that say what a chain cost: columns, types, and the version in each file."""
+"""The tables of a chain's costs: columns, types, and the version in each file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow as pa
 from chainkit.exports import tables
 
 SCHEMA_VERSION: Final = 1
-"""Version of all tables here; it grows when a column changes its name, type or meaning."""
+"""Version of all tables here; it increases when a column changes its name, type or meaning."""
 
 PRICE_DIGITS: Final = 3
 RATIO_DIGITS: Final = 6
@@ -156,7 +156,7 @@ TABLES: Final = {
         ("gas", _INT),
     ),
 }
-"""Every table by its name; docs/cost.md says what each column means."""
+"""Every table by its name; docs/cost.md explains each column."""
 
 CUTS: Final = {
     "total": (),
@@ -187,5 +187,5 @@ RATIOS: Final = {
     "limit_share": ("gas", "gas_limit", SHARE_DIGITS),
     "gas_ratio": ("gas", "observed_gas", RATIO_DIGITS),
 }
-"""Columns that are one integer over another: numerator, denominator, digits. Null where the
+"""Columns that are a quotient of two integers: numerator, denominator, digits. Null where the
 denominator is 0, or the chain has no such number."""

@@ -67,5 +67,5 @@ def busiest_time(costs: CostTables, what: str) -> Row | None:
 
 
 def busy_row(what: str, row: Row) -> Row:
-    """Take from a row of a ``block``, ``hour`` or ``day`` what tells how busy it was."""
+    """Return the fields of a ``block``, ``hour`` or ``day`` row that show how busy it was."""
     return {name: row[name] for name in (_BUSIEST[what][1], *_BUSY)}

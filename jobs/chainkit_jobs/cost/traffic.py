@@ -13,8 +13,8 @@ def variant_costs(costs: DataFrame) -> DataFrame:
 
     ``costs`` has the columns of transactions.COSTS. Columns: variant, rules, size_from, size_below
     (null for messages that shared a transaction), messages, payload_bytes, gas, wei (at the price
-    that each message's transaction paid for gas), capped, and what was paid: observed_gas and
-    observed_wei, without what they hold for layer 1.
+    that each message's transaction paid for gas), capped, and the paid amounts: observed_gas and
+    observed_wei, without the part for layer 1.
     """
     own_gas = sf.col("gas") - sf.coalesce("l1_gas", sf.lit(0).cast("long"))
     paid = costs.filter(sf.col("messages") > 0).withColumn("own_gas", own_gas)

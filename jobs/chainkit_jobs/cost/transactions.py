@@ -51,12 +51,13 @@ def transaction_costs(
     contracts: Mapping[str, bytes],
     functions: Mapping[str, Mapping[bytes, str]],
 ) -> DataFrame:
-    """Return what each transaction cost (columns of COSTS).
+    """Return the cost of each transaction (columns of COSTS).
 
-    ``carried`` is of messages.carried_messages, the others have the columns of exports.tables;
-    ``contracts`` are the addresses by name, ``functions`` is of functions.named_functions.
-    ``hour`` and ``day`` are the seconds since 1970 at which they begin (UTC), null where the export
-    lacks the block; ``calldata_bytes`` is null where it lacks the transaction.
+    ``carried`` is the result of messages.carried_messages, the others have the columns of
+    exports.tables; ``contracts`` are the addresses by name, ``functions`` is the result of
+    functions.named_functions. ``hour`` and ``day`` are their first seconds since 1970 (UTC), null
+    where the export lacks the block; ``calldata_bytes`` is null where the export lacks the
+    transaction.
     """
     own = _own_receipts(receipts, carried, contracts)
     calls = transactions.select(
@@ -106,7 +107,7 @@ def _own_receipts(
 
 
 def _size_class() -> dict[str, Column]:
-    # In binary, a size has as many digits as its power of two has; 0 is a class of its own.
+    # A size has as many binary digits as its power of two; 0 is a class of its own.
     size = sf.col("payload_bytes")
     power = sf.expr("shiftleft(1L, length(bin(payload_bytes)) - 1)")
     is_alone = sf.col("messages") == 1

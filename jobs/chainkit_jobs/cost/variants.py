@@ -1,9 +1,10 @@
 """Costs of a message in each of XIP-49 §2.1.3's variants, to the gas.
 
 The formulas are the EVM's own prices (Yellow Paper, EIP-2028, 2929, 3529, 3860) and, per contract,
-one number for what its code does beside them. They are of the contracts of
-``tools/gas_study/solidity`` as they are compiled for deployment, called straight from an account:
-``docs/gas.json`` measures them, and every cell of it comes out. ``docs/cost.md`` derives them.
+one number for the rest of its code. The formulas are for the contracts of
+``tools/gas_study/solidity`` as compiled for deployment, called directly from an account:
+``docs/gas.json`` has measured gas, and the formulas give each of its cells. ``docs/cost.md``
+derives them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ RULES: Final = ("cancun", "prague")
 """Hardforks that differ in these prices. From Prague on, EIP-7623 sets a floor for calldata."""
 
 TRANSACTION_GAS_CAP: Final = 16_777_216
-"""The most that one transaction may ask for from Osaka on (EIP-7825)."""
+"""Most gas that one transaction may ask for from Osaka on (EIP-7825)."""
 
 FRESH_SLOT: Final = 17_100
 """Extra gas of the counter's first write: 20,000 + 2,100 - 2,900 - 2,100."""
@@ -81,7 +82,7 @@ def _complete_event(size: int) -> int:
 
 
 def _proxied(overhead: int, size: int) -> int:
-    # The proxy copies the calldata in memory of its own, and hands it on.
+    # The proxy copies the calldata into its own memory, and passes it on.
     whole = words(size)
     copied = 2 * _COPY_WORD * whole + memory_gas(whole + 10) + memory_gas(whole + 4)
     return overhead + _log_gas(size) + copied
@@ -89,7 +90,7 @@ def _proxied(overhead: int, size: int) -> int:
 
 def _stored_message(size: int) -> int:
     if size < _WORD:
-        # Short bytes lie in one slot, together with their length; none writes a zero.
+        # Short bytes are in one slot, together with their length; none writes a zero.
         return 28_057 if size else 8_143
     partial = size % _WORD > 0
     return 28_110 + _NEW_SLOT * words(size) + 85 * (size // _WORD) + 44 * partial
@@ -116,10 +117,11 @@ _WHOLE: Final[Mapping[str, Callable[[int], int]]] = {
     "stored-message": _stored_message,
     "stored-code": _stored_code,
 }
-"""Variants that are called with the message: gas beside the transaction and its calldata."""
+"""Variants that are called with the message: gas besides the transaction and its calldata."""
 
 _HASHED: Final[Mapping[str, int]] = {"hash": 5_484, "hash-event": 7_272, "stored-hash": 27_743}
-"""Variants that are called with its hash, 32 bytes: that gas does not depend on the message."""
+"""Variants that are called with the message's hash, 32 bytes: their gas is the same for all
+messages."""
 
 _OURS: Final = {TopicKind.GROUP_MESSAGE: 16_294, TopicKind.IDENTITY_UPDATE: 16_280}
 
@@ -149,10 +151,10 @@ VARIANT_COLUMNS: Final = tuple(
 
 
 def variant_gas(event: PayloadEvent) -> dict[str, int]:
-    """Return what a message would have cost in each variant, as VARIANT_COLUMNS names it.
+    """Return the cost of a message in each variant, as VARIANT_COLUMNS names it.
 
-    Each is a transaction of its own to the contract itself. The message with the sequence id 1
-    pays for the counter's fresh slot.
+    Each variant is a transaction of its own to the contract itself. The message with the sequence
+    id 1 pays for the counter's fresh slot.
     """
     first = FRESH_SLOT if event.sequence_id == 1 else 0
     post, payload = _SELECTORS[TopicKind.GROUP_MESSAGE], event.payload

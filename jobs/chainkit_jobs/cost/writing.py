@@ -22,7 +22,7 @@ _ROWS_AT_ONCE: Final = 10_000
 
 
 def table_rows(name: str, frame: DataFrame) -> Iterator[Row]:
-    """Give the rows of a table in its order, complete with ratios, a partition at a time."""
+    """Return the rows of a table in order, complete with ratios, a partition at a time."""
     keys = SORTED_BY[name]
     ordered = frame.orderBy(*keys) if keys else frame
     for row in ordered.toLocalIterator():
@@ -30,7 +30,7 @@ def table_rows(name: str, frame: DataFrame) -> Iterator[Row]:
 
 
 def complete_row(schema: pa.Schema, values: Mapping[str, Any]) -> Row:
-    """Return the columns of a schema: what Spark gave, and the ratios made of it."""
+    """Return the columns of a schema: those from Spark, and the ratios computed from them."""
     row = {name: _plain(values[name]) for name in schema.names if name not in RATIOS}
     for name in schema.names:
         if name in RATIOS:

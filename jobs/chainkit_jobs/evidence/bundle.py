@@ -1,4 +1,4 @@
-"""From an audit's findings about a node to a bundle that others can check without the auditor."""
+"""Makes a bundle of an audit's findings about a node, for others to check without the auditor."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Reporter:
     """The reporter, and the time of the report."""
 
     time_ns: int = 0
-    """Nanoseconds since 1970; 0 where none is told."""
+    """Nanoseconds since 1970; 0 where there is no time."""
     key: SigningKey | None = None
     """None where the reports stay unsigned."""
 
@@ -100,7 +100,7 @@ def write_bundles(
     """Write a bundle for each node into a folder of its own below ``out``, all or none.
 
     The same inputs, and the same reporter, give the same bytes. Raises StoreError if the folder
-    exists, cannot be written, or if the export does not prove what it should.
+    exists, cannot be written, or if the export does not prove the findings' rows.
     """
     rows = ChainRows(inputs.chain)
     registrations = rows.registrations(inputs.node_registry)

@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 class TransactionPosition(NamedTuple):
-    """Where a transaction stands: the order of the chain."""
+    """A transaction's position in the order of the chain."""
 
     block_number: int
     transaction_index: int
@@ -48,7 +48,7 @@ class ChainRows:
     chain: Export
 
     def places_of(self, hashes: Collection[bytes]) -> list[TransactionPosition]:
-        """Return where transactions stand that the export holds, in the chain's order."""
+        """Return the positions of the transactions that the export holds, in the chain's order."""
         wanted = pa.array(sorted(hashes), pa.binary())
         names = ("block_number", "transaction_index", "transaction_hash")
         condition = ds.field("transaction_hash").isin(wanted)
@@ -58,7 +58,7 @@ class ChainRows:
         )
 
     def registrations(self, node_registry: bytes) -> dict[int, list[TransactionPosition]]:
-        """Return by node id where the registry wrote its entry, in the chain's order."""
+        """Return by node id where the registry wrote the node's entry, in the chain's order."""
         condition = ds.field("address") == pa.scalar(node_registry, pa.binary())
         found: dict[int, set[TransactionPosition]] = defaultdict(set)
         for row in self._rows("logs", condition, CHAIN_TABLES["logs"].names):
@@ -71,9 +71,9 @@ class ChainRows:
         return {node_id: sorted(places) for node_id, places in found.items()}
 
     def find(self, transaction_hash: bytes) -> MinedTransaction | None:
-        """Return a transaction as the export has it, with nothing proved; None where it has none.
+        """Return a transaction from the export, with nothing proved; None where it is not there.
 
-        Raises StoreError where the export has it only in part.
+        Raises StoreError where the export has only a part of the transaction.
         """
         equals = ds.field("transaction_hash") == pa.scalar(transaction_hash, pa.binary())
         call = next(self._rows("transactions", equals, ("block_number", "input")), None)
@@ -119,8 +119,8 @@ class ChainRows:
     ) -> Iterator[tuple[int, list[TransactionProof], str | None]]:
         """Return for each block of some places, in order, the proofs of its transactions.
 
-        Where the export does not tell all that the block's roots commit to, there are none, and
-        a sentence says why. Raises MalformedData for rows that are none of their columns.
+        Where the export lacks data to which the block's roots commit, there are no proofs, but a
+        sentence with the reason. Raises MalformedData for rows that do not fit their columns.
         """
         by_block: dict[int, list[TransactionPosition]] = defaultdict(list)
         for place in places:
@@ -161,7 +161,7 @@ class ChainRows:
         at_once: int = _ROWS_AT_ONCE,
     ) -> Iterator[Row]:
         try:
-            # One file after another: a scan of several at once would mix their order.
+            # One file after another: a scan of several files at once would mix their order.
             for path in self._paths(table, span or (0, self.chain.manifest.to_block)):
                 dataset = ds.dataset(path, schema=CHAIN_TABLES[table], format="parquet")
                 batches = dataset.to_batches(

@@ -36,9 +36,9 @@ class BundleInputs:
     chain: Export
     trusted_block: BlockReference
     node_manifests: dict[int, str]
-    """Node id to the sha256 of its export's manifest, of all nodes that were audited."""
+    """Node id to the sha256 of its export's manifest, for all audited nodes."""
     accused: dict[int, int]
-    """Node id to how many findings there are about it, where any is graver than a note."""
+    """Node id to the number of findings about it, where any is graver than a note."""
     summary_digest: str
     findings_digest: str
 
@@ -61,8 +61,8 @@ class BundleInputs:
 def read_bundle_inputs(audit: Path, chain_directory: Path) -> BundleInputs:
     """Open an audit's output and its chain export.
 
-    Raises StoreError or ConfigurationError where either is none, the audit proved no chain export,
-    or this is another one than it proved.
+    Raises StoreError or ConfigurationError where one of them is missing, the audit proved no chain
+    export, or this chain export is not the proved one.
     """
     path = audit / "summary.json"
     subject = f"audit {audit}"

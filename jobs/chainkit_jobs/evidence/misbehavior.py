@@ -29,10 +29,10 @@ SHORTEST_PREFIX: Final = 8
 
 
 def read_finding(directory: Path, identity: str) -> dict[str, Any]:
-    """Return a finding by its id, or by the first digits of it where no other begins so.
+    """Return a finding by its id, or by the first digits of the id where no other begins so.
 
-    Raises StoreError where the folder holds no findings, ConfigurationError for an id that
-    names none, or several.
+    Raises StoreError where the folder holds no findings, ConfigurationError for an id of no
+    finding, or of several.
     """
     path = directory / "findings.parquet"
     try:
@@ -60,7 +60,7 @@ def open_audited(audit: Path, chain_directory: Path) -> Export:
 
 
 def judge_finding(finding: dict[str, Any], chain: Export) -> EnvelopeVerdict:
-    """Return what the council will find, as far as a chain export tells; nothing of it is proved.
+    """Return what the council will find, as far as a chain export shows; nothing is proved.
 
     Raises ConfigurationError where the chain refutes the finding.
     """
@@ -107,7 +107,7 @@ def _subject(finding: dict[str, Any]) -> str:
 
 
 def _check_signature(subject: str, finding: dict[str, Any]) -> None:
-    """Look at the bytes again: a report is worth as much as the signature in its evidence."""
+    """Check the bytes again: a report is worth as much as the signature in its evidence."""
     expected = f"a signature by the registered key of node {finding['node_id']}"
     try:
         signer = recover_node_key(parse_originator_envelope(finding["envelope"]))
@@ -118,7 +118,7 @@ def _check_signature(subject: str, finding: dict[str, Any]) -> None:
 
 
 def write_report(path: Path, report: bytes) -> None:
-    """Write a report to a file that does not exist yet. Raises ConfigurationError if it does."""
+    """Write a report to a new file. Raises ConfigurationError if the file exists."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:

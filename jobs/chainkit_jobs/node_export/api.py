@@ -1,8 +1,7 @@
-"""A node's public API (XIP-49 §3.3.3), asked by a polite stranger who believes nothing.
+"""Asks a node's public API (XIP-49 §3.3.3), as a polite stranger who trusts no answer.
 
-One request at a time. A node that is busy is asked again after pauses that grow, and for half as
-many envelopes; one that stays away ends the export, which goes on from there when it is called
-again.
+One request at a time. A node that is busy is asked again after growing pauses, and for half as many
+envelopes; a node that stays away ends the export, which the next run continues.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ MOST_PAGE_ROWS: Final = 1_000
 """Envelopes of an answer: no node of ours gives more at once."""
 
 ATTEMPTS: Final = 8
-"""Times that one page is asked for before the node counts as away."""
+"""Attempts for one page before the node counts as away."""
 
 _PAUSES: Final = Backoff(first_seconds=0.5, longest_seconds=30.0, jitter=0.5)
 _SECONDS: Final = 60.0
@@ -53,7 +52,7 @@ class NodeApi:
         sleep: Callable[[float], None] = time.sleep,
         close: Callable[[], None] = lambda: None,
     ) -> None:
-        """Take the address as errors shall name it, and the way to it; ``sleep`` takes seconds."""
+        """Take the address for errors, and the connection; ``sleep`` takes seconds."""
         self.name = name
         self._ask = ask
         self._page_rows = page_rows
@@ -73,7 +72,7 @@ class NodeApi:
         )
 
     def __enter__(self) -> Self:
-        """Return itself."""
+        """Return this object."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -89,7 +88,7 @@ class NodeApi:
         """Return the node's envelopes of an originator behind a sequence id, a bounded number.
 
         Raises EndpointUnavailable or RateLimited where the node does not answer after ATTEMPTS,
-        RefusedRequest where it refuses, InconsistentAnswer where it answers no such page.
+        RefusedRequest where the node refuses, InconsistentAnswer where the answer is no such page.
         """
         for attempt in range(ATTEMPTS):
             try:

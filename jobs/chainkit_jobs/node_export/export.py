@@ -1,7 +1,7 @@
-"""Brings an export of a node's answers up to what it answers now: part by part, each published.
+"""Brings an export of a node's answers up to its newest answers: part by part, each published.
 
-A part is some pages of answers, in a file named by the cursor before and behind it. The manifest is
-true at every moment, so a killed export goes on behind its last part.
+A part is some pages of answers, in a file named by the cursors before and after it. The manifest is
+true at every moment, so a killed export continues after its last part.
 """
 
 from __future__ import annotations
@@ -25,20 +25,21 @@ SOURCE: Final = "answers of the node's public API"
 
 PART_ROWS: Final = 20_000
 PART_BYTES: Final = 32 << 20
-"""Envelopes of a part, and their bytes: what a killed export loses at most, and memory holds."""
+"""Envelopes of a part, and their bytes: the most that a killed export loses, and that memory
+holds."""
 
 _SAMPLED: Final = 32
-"""Envelopes of a page whose signatures are recovered. The audit checks all of them."""
+"""Envelopes of a page whose signatures are checked here. The audit checks all signatures."""
 
 _SAME_FOREVER: Final = ("chain_id", "genesis_hash", "contracts", "from_block", "source")
 
 Progress = Callable[[int, int | None], None]
-"""Takes the cursor and the originator's counter, None where no contract tells it."""
+"""Takes the cursor and the originator's counter, None where no contract has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A folder's content now, and the part of it that is new."""
+    """A folder's content now, and its new part."""
 
     manifest: Manifest
     new_envelopes: int
@@ -50,12 +51,12 @@ def export_node(
     directory: Path,
     progress: Progress = lambda cursor, counter: None,
 ) -> Exported:
-    """Ask a node for all envelopes of the chain's originators behind those that a folder holds.
+    """Ask a node for the chain's envelopes that a folder does not hold yet.
 
-    An originator ends with an answer that reaches its counter, or is empty. Raises what NodeApi and
-    an Endpoint raise, with all whole parts published; InconsistentAnswer where an answer leads no
-    further; StoreError where the folder holds anything but answers of the same node and chain, a
-    reorg took back what they were asked beside, or it cannot be written.
+    An originator ends with an answer that reaches its counter, or is empty. Raises the errors of
+    NodeApi and of an Endpoint, with all whole parts published; InconsistentAnswer where an answer
+    makes no progress; StoreError where the folder holds anything but answers of the same node and
+    chain, a reorg took back the block of earlier answers, or the folder cannot be written.
     """
     with ExportFolder(directory, "node", ["envelopes"]) as folder:
         about = {
@@ -126,11 +127,11 @@ class _Run:
 
     @property
     def _counter(self) -> int | None:
-        """The number of the originator that is asked for; None where no contract tells it."""
+        """Return the requested originator's counter; None where no contract has one."""
         return self._pin.counters.get(self._originator_id)
 
     def _read_on(self, progress: Progress) -> None:
-        """Ask for an originator's envelopes until nothing more comes, and publish them."""
+        """Ask for an originator's envelopes until no more come, and publish them."""
         has_more = True
         while has_more:
             has_more = self._ask()
@@ -138,7 +139,7 @@ class _Run:
             if len(self._rows) >= PART_ROWS or self._bytes >= PART_BYTES:
                 self._publish()
                 if self._counter is not None and self._cursor > self._counter:
-                    # The node invents; it may do so for ever, and one part is evidence enough.
+                    # The node invents envelopes, maybe without end: one part is evidence enough.
                     break
         if self._rows:
             self._publish()
@@ -165,9 +166,9 @@ class _Run:
         return not (is_short and self._counter is not None and self._cursor >= self._counter)
 
     def _follow(self, block: BlockReference) -> None:
-        """Go on to a newer block, if the last one still stands.
+        """Move to a newer block, if the last one is still on the chain.
 
-        All that was answered in between belongs to one branch, but for the newest blocks.
+        All answers in between belong to one branch, but for the newest blocks.
         """
         self._chain.check_stands(self._beside, self._directory)
         self._beside = block
@@ -180,9 +181,9 @@ class _Run:
                 raise StoreError(f"export {self._directory}", expected, hex0x(key))
 
     def _signing_key(self) -> str | None:
-        """Return the key of more than half of the envelopes looked at; None where none has so many.
+        """Return the key of more than half of the sampled envelopes; None where no key has so many.
 
-        One envelope that somebody altered on its way must not hide who signed all others.
+        One envelope that somebody altered on its way must not hide the signer of all others.
         """
         if self._key is not None:
             return self._key
@@ -208,7 +209,7 @@ class _Run:
         self._rows, self._bytes = [], 0
 
     def _name(self, before: int) -> str:
-        """Name a part by the cursor before and behind it, and by the originator if not our own."""
+        """Name a part by its cursors before and after, and by the originator if not our own."""
         of = f"{self._originator_id:010}" if self._chain.record.is_listed else ""
         return f"envelopes/{of}{before:020}-{of}{self._cursor:020}"
 

@@ -1,4 +1,4 @@
-"""One answer of a node, taken apart: rows for the export, and the cursor behind them."""
+"""Decodes one answer of a node: rows for the export, and the next cursor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Page:
     """The envelopes of one answer."""
 
     rows: tuple[Row, ...]
-    """In the order of the answer, whatever they are."""
+    """The rows in the order of the answer, valid or not."""
     cursor: int
     """The highest sequence id of the answer; that which was asked behind, where none is higher."""
 

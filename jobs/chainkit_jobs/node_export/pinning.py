@@ -1,8 +1,8 @@
-"""The block up to which an export of answers speaks: the head, once the answers have come.
+"""The last block of an export of answers: the head, once the answers have come.
 
-A node cannot have answered a payload honestly that the chain does not contain by then. So an
-envelope above the contracts' counter in that block is invented, unless the endpoint lags behind the
-node: it gets some time.
+An honest node's answers contain no payload that the chain does not contain by then. So an envelope
+above the contracts' counter in this block is invented, unless the endpoint lags behind the node:
+the endpoint gets some time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Pin:
 
     block: BlockReference
     counters: Mapping[int, int]
-    """By originator id; none for an originator whose number no contract tells."""
+    """By originator id; none for an originator that no contract counts."""
 
 
 class Chain:
@@ -78,7 +78,7 @@ class Chain:
     def check_stands(self, block: BlockReference, directory: Path) -> None:
         """Raise StoreError where a block is no longer the chain's.
 
-        Envelopes that a node answered before such a reorg may be ones that it took back since.
+        Since such a reorg the node may have taken back some of its answered envelopes.
         """
         now = self._endpoint.find_header(block.number)
         if now is None or now.hash != block.hash:

@@ -1,4 +1,4 @@
-"""One block: do its rows of the four tables follow from the hash that the next block names?"""
+"""Checks one block: do its rows follow from the hash that the next block names?"""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ _EMPTY_CONTENT: Final = {
     "withdrawals_root": "56e81f171bcc55a6ff8345e692c0f86e5b48e01b996cadc001622fb5e363b421",
     "requests_hash": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
 }
-"""Columns of a header that commit to what an export does not hold, and what they are if there is
-none of it."""
+"""Columns of a header that commit to data outside an export, with their values for no such data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +59,9 @@ class BlockRows:
 
 
 def check_block(rows: BlockRows, claims: Claims) -> Collector:
-    """Return all that is wrong, proved or not to be told in the rows of a block.
+    """Return everything that is wrong, proved or unprovable in the rows of a block.
 
-    Rows come from anybody: whatever they hold, this raises nothing.
+    Rows may come from a stranger: no content of a row raises an error.
     """
     found = Collector(rows.number)
     if _has_wrong_place(rows, claims, found):
@@ -91,7 +90,7 @@ def check_block(rows: BlockRows, claims: Claims) -> Collector:
 
 
 def _has_wrong_place(rows: BlockRows, claims: Claims, found: Collector) -> bool:
-    """Tell of rows without a height, or outside of the manifest's range."""
+    """Report rows without a height, or outside of the manifest's range."""
     number = rows.number
     if number is not None and claims.from_block <= number <= claims.to_block:
         return False
@@ -110,7 +109,7 @@ def _has_wrong_place(rows: BlockRows, claims: Claims, found: Collector) -> bool:
 
 
 def _find_nulls(rows: BlockRows, found: Collector) -> bool:
-    """Tell of nulls where a table has none: Parquet may hold them all the same."""
+    """Report nulls in required columns: Parquet may hold them all the same."""
     before = len(found.problems)
     for table, each in rows.tables:
         place = {"logs": "log_index", "blocks": "number"}.get(table, "transaction_index")
@@ -126,7 +125,7 @@ def _find_nulls(rows: BlockRows, found: Collector) -> bool:
 
 
 def _the_header(rows: BlockRows, found: Collector) -> Row:
-    """Return the one header, or of several the one that is demanded, if it is among them."""
+    """Return the only header, or of several the demanded one, if it is among them."""
     if len(rows.blocks) > 1:
         found.is_broken = True
         got = f"{len(rows.blocks)} headers"
@@ -135,10 +134,10 @@ def _the_header(rows: BlockRows, found: Collector) -> Row:
 
 
 def _check_header(header: Row, rows: BlockRows, claims: Claims, found: Collector) -> bytes:
-    """Check the fields, the column ``hash`` and the link; return the hash that the block has.
+    """Check the fields, the column ``hash`` and the link; return the block's hash.
 
-    Where the three disagree it is the one that two of them say: so one changed byte is one
-    problem, and the other tables are held to what the block is likely to be.
+    Where the three disagree, the hash of two of them counts: so one changed byte is one problem,
+    and the other tables are compared with the most likely block.
     """
     column: bytes = header["hash"]
     fields = _hash_of_fields(header, found)

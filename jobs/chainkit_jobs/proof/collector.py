@@ -12,14 +12,14 @@ from chainkit.text.hexadecimal import hex0x
 from chainkit_jobs.proof.result import Counts, Gap, GapCode, Problem, ProblemCode
 
 Row: TypeAlias = Mapping[str, Any]
-"""One row of a table of exports.tables, as pyarrow gives it, but every integer an int:
+"""One row of a table of exports.tables, as pyarrow gives it, but with int for every integer:
 arithmetic on Decimals rounds to 28 digits."""
 
 _LONGEST_TEXT: Final = 600
 """Characters of a value that a problem repeats: a whole bloom filter fits."""
 
 _HIGHEST_TYPE: Final = 0x7F
-"""Above it no type of transaction can be (EIP-2718)."""
+"""Highest type of a transaction (EIP-2718)."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Collector:
     proved: Counts = field(default_factory=Counts)
     """If the header is proved."""
     is_broken: bool = False
-    """The header is not proved to be the one that the next block names as its parent."""
+    """The header is not proved to be the parent that the next block names."""
     chain_ids: int = 0
     """Transactions of the proved root that were signed for a chain."""
 
@@ -48,7 +48,8 @@ class Collector:
     ) -> None:
         """Add a problem; values are written as people and scripts read them.
 
-        The same one of several rows without a position is added once: nothing tells them apart.
+        An equal problem of several rows without a position is added once: nothing distinguishes
+        them.
         """
         texts = (_text(expected), _text(got))
         found = Problem(code, self.block_number, table, position, column, *texts)
@@ -64,13 +65,13 @@ class Collector:
         expected: object,
         got: object,
     ) -> bool:
-        """Add a problem unless both values are the same; tell whether they are."""
+        """Add a problem unless both values are equal; return whether they are."""
         if expected != got:
             self.problem(code, table, position, column, expected, got)
         return expected == got
 
     def malformed(self, table: str, position: int | None, error: MalformedData) -> None:
-        """Add the problem of a row that cannot be encoded because a value is none of its column."""
+        """Add the problem of a row that cannot be encoded: a value does not fit its column."""
         column = column_of(error)
         code = ProblemCode.ROW_MALFORMED
         self.problem(code, table, position, column, error.expected, error.got)
@@ -82,7 +83,7 @@ class Collector:
         self.gaps[Gap(code, table, column, detail)] += rows
 
     def untold(self, code: GapCode, table: str, row: Row, error: Unprovable) -> None:
-        """Count a row that cannot be encoded because something of it is not told."""
+        """Count a row that cannot be encoded because one of its values is missing."""
         detail = type_words(row["type"]) if "type" in row else ""
         self.gap(code, table, column_of(error), detail)
 

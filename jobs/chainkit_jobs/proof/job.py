@@ -30,13 +30,14 @@ _PLACE: Final = ("block_number", "kind", "position")
 
 
 def check_trusted_hash(chain: Export, trusted_hash: bytes) -> None:
-    """Prove that an export says to end in the trusted block. Raises ConfigurationError.
+    """Prove that an export's manifest ends in the trusted block. Raises ConfigurationError.
 
-    Only then can anything be proved; that it is so is for prove_chain to find out.
+    Only then can anything be proved; prove_chain checks whether the manifest is right.
     """
     manifest = chain.manifest
     if bytes.fromhex(manifest.to_block_hash[2:]) != trusted_hash:
-        # The export's own hash must not be here: somebody would paste it, and trust the export.
+        # The error must not show the export's own hash: somebody would paste it, and trust the
+        # export.
         where = f"block {manifest.to_block}"
         expected = f"the hash of {where}, in which export {chain.directory} says that it ends"
         hint = f"take the hash of {where} from a node or explorers of your choice, or export again"
@@ -61,8 +62,8 @@ def prove_chain(spark: SparkSession, chain: Export, trusted_hash: bytes) -> Chai
     tally = _run(rows, claims)
     proved = tally.proved
     if tally.highest_break is not None:
-        # A block that is not proved proves none before it. Blocks above are counted once more:
-        # only now is it known how far down the trusted hash reaches.
+        # A block that is not proved proves no earlier block. Later blocks are counted once more:
+        # only now is the reach of the trusted hash known.
         proved = Counts()
         if tally.highest_break < manifest.to_block:
             proved = _run(rows.filter(sf.col("block_number") > tally.highest_break), claims).proved
@@ -81,9 +82,9 @@ def prove_chain(spark: SparkSession, chain: Export, trusted_hash: bytes) -> Chai
 def united(spark: SparkSession, chain: Export, trusted_hash: bytes) -> DataFrame:
     """Return the rows of all tables in one frame: block_number, kind, position, and one struct.
 
-    Beside them stand rows that say which blocks there must be, so that each block is checked
-    without another: the first, those before and after each header, and the last; with a hash, in
-    ``demanded``, where the next header or the auditor names it.
+    Further rows list the required blocks, so that each block is checked alone: the first, those
+    before and after each header, and the last; with a hash, in ``demanded``, where the next header
+    or the auditor names it.
     """
     manifest = chain.manifest
     first, last = manifest.from_block, manifest.to_block

@@ -1,4 +1,4 @@
-"""A manifest's statements beside the tables: the chain proves few of them."""
+"""A manifest's statements besides the tables: the chain proves few of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from chainkit_jobs.proof.result import MANIFEST_TABLE, Gap, GapCode, Unproved
 
 
 def unproved_claims(manifest: Manifest, is_chain_signed: bool) -> Iterator[Unproved]:
-    """Return the claims for which nobody but the manifest stands.
+    """Return the claims that only the manifest makes.
 
-    ``is_chain_signed`` tells that some transaction was signed for the manifest's chain.
+    ``is_chain_signed`` means that some transaction was signed for the manifest's chain.
     """
     if not is_chain_signed:
         yield _claim("chain_id", str(manifest.chain_id))

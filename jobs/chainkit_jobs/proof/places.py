@@ -23,7 +23,7 @@ _ROOTS: Final = {
 
 
 def in_order(table: str, rows: Iterable[Row], found: Collector) -> list[Row]:
-    """Return rows by their place, one for each, and tell of places that are empty or taken twice.
+    """Return rows by their place, one for each, and report places that are empty or taken twice.
 
     Rows at the same place are ordered by content: the same whatever the partitioning.
     """
@@ -46,7 +46,7 @@ def in_order(table: str, rows: Iterable[Row], found: Collector) -> list[Row]:
 
 
 def check_place(table: str, row: Row, block_hash: bytes, found: Collector) -> None:
-    """Hold a row to the block in which it says to stand."""
+    """Compare a row with the block that it names."""
     place, column = row[PLACES[table]], "block_hash"
     found.require(ProblemCode.BLOCK_HASH, table, place, column, block_hash, row[column])
 
@@ -54,9 +54,9 @@ def check_place(table: str, row: Row, block_hash: bytes, found: Collector) -> No
 def check_root(
     table: str, values: Sequence[bytes | None], header: Row, is_malformed: bool, found: Collector
 ) -> bool:
-    """Return whether the encoded rows of a table are those that the header commits to.
+    """Return whether the encoded rows of a table are those to which the header commits.
 
-    ``values`` are None for rows that cannot be encoded, because they are malformed or not told.
+    ``values`` are None for rows that cannot be encoded, because they are malformed or incomplete.
     """
     column = f"{table}_root"
     problem, gap = _ROOTS[table]

@@ -1,4 +1,4 @@
-"""The receipts and logs of one block: what they say of their transactions, gas, and the root."""
+"""Checks the receipts and logs of one block: their transactions, gas, and the root."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _LAYER_1: Final = (
 
 _SUCCESS: Final = 1
 _PRICE_OFFERED: Final = frozenset({0, 1})
-"""Types whose price is what was offered; from EIP-1559 on it follows from the block's base fee."""
+"""Types whose paid price is the offered one; from EIP-1559 on it follows from the block's base
+fee."""
 
 
 def check_receipts(
@@ -34,7 +35,7 @@ def check_receipts(
     block_hash: bytes,
     found: Collector,
 ) -> bool:
-    """Check the rows of a block; tell whether they are those that the header commits to."""
+    """Check the rows of a block; return whether they are those to which the header commits."""
     logs = in_order("logs", log_rows, found)
     logs_of = _check_logs(logs, transactions, block_hash, found)
     receipts = in_order(_TABLE, rows, found)
@@ -85,7 +86,7 @@ def _check_logs(
 
 
 def _encoding(row: Row, logs: Sequence[Row], found: Collector) -> bytes | None:
-    """Return what the trie holds, or None where the row does not tell it, or is malformed."""
+    """Return the trie's value, or None where the row is incomplete, or malformed."""
     try:
         return receipt_bytes(row, logs)
     except Unprovable as error:
@@ -96,7 +97,7 @@ def _encoding(row: Row, logs: Sequence[Row], found: Collector) -> bytes | None:
 
 
 def _check_bloom(logs: Sequence[Row], header: Row, found: Collector) -> None:
-    """Find the logs that the header's filter does not hold: a root cannot say which one it is."""
+    """Report logs that the header's filter lacks: a root does not show which log is wrong."""
     committed = header["logs_bloom"]
     if committed is None or bloom_of_logs(logs) == committed:
         return
@@ -114,7 +115,7 @@ def _check_bloom(logs: Sequence[Row], header: Row, found: Collector) -> None:
 
 
 def _check_pairs(receipts: Sequence[Row], transactions: Transactions, found: Collector) -> None:
-    """Tell of transactions without receipt, and of receipts without transaction."""
+    """Report transactions without receipt, and receipts without transaction."""
     held = {row["transaction_index"] for row in receipts}
     for index in sorted(held - transactions.by_index.keys()):
         words = ("a transaction of the block", index)
@@ -129,7 +130,7 @@ def _check_pairs(receipts: Sequence[Row], transactions: Transactions, found: Col
 
 
 def _check_gas(receipts: Sequence[Row], header: Row, found: Collector) -> None:
-    """Gas used is no part of a receipt: it is what the cumulative gas grew by."""
+    """Check the gas used, which no receipt contains: it is the growth of the cumulative gas."""
     cumulative = {row["transaction_index"]: row["cumulative_gas_used"] for row in receipts}
     cumulative[-1] = 0
     code = ProblemCode.GAS_USED
@@ -140,7 +141,7 @@ def _check_gas(receipts: Sequence[Row], header: Row, found: Collector) -> None:
             grown = row["cumulative_gas_used"] - before
             found.require(code, _TABLE, index, "gas_used", grown, row["gas_used"])
     # Since Amsterdam a block counts its gas in another way than its receipts (EIP-7778, EIP-8037).
-    # A header that lacks what every header has, as in an import, does not tell its hard fork.
+    # A header without a field that every header has, as in an import, does not show its hard fork.
     if receipts and header["mix_hash"] is not None and header["block_access_list_hash"] is None:
         last, column = receipts[-1], "cumulative_gas_used"
         index = last["transaction_index"]
@@ -164,11 +165,11 @@ def _check_transaction(
 
 
 def _check_deposit_nonce(row: Row, said: int, has_root: bool, found: Collector) -> None:
-    """Hold a deposit to the nonce of its receipt, to which the root commits since Canyon."""
+    """Compare a deposit with the nonce in its receipt, to which the root commits since Canyon."""
     nonce, is_committed = row["deposit_nonce"], row["deposit_receipt_version"] is not None
     if nonce is not None and not is_committed:
         found.gap(GapCode.COLUMN, _TABLE, "deposit_nonce")
-    # With the transaction itself endpoints may tell none, which reads as 0.
+    # Endpoints may leave the nonce out of the transaction itself, which reads as 0.
     if nonce is not None and said not in (0, nonce):
         place = (row["transaction_index"], "nonce")
         found.problem(ProblemCode.TRANSACTION_LINK, "transactions", *place, nonce, said)
@@ -190,12 +191,12 @@ def _check_contract(row: Row, transaction: Transaction, found: Collector) -> Non
     if nonce is None or nonce < 0:
         found.gap(GapCode.COLUMN, _TABLE, column, type_words(row["type"]))
     elif said is not None or row["status"] == _SUCCESS:
-        # Some endpoints tell the address that a failed creation would have had.
+        # Some endpoints return the address that a failed creation would have had.
         found.require(code, _TABLE, index, column, create_address(transaction.sender, nonce), said)
 
 
 def _nonce(receipt: Row, transaction: Row) -> Any:
-    """Return the nonce that a contract's address is made of, None where nothing tells it."""
+    """Return the nonce that gives a contract's address, None where no column has it."""
     type_ = transaction["type"]
     if type_ == OPTIMISM_DEPOSIT:
         return receipt["deposit_nonce"]
@@ -214,10 +215,10 @@ def _check_price(row: Row, transaction: Transaction, header: Row, found: Collect
 
 
 def _price(receipt: Row, transaction: Row, header: Row) -> Any:
-    """Return the price by the rule of the type, None where no rule is known or it lacks a term."""
+    """Return the price by the type's rule, None where no rule is known or a value is missing."""
     type_ = transaction["type"]
     if receipt["gas_used_for_l1"] is not None:
-        return None  # Arbitrum, which has rules of its own for what is left of a tip
+        return None  # Arbitrum has rules of its own for the rest of a tip
     if type_ in _PRICE_OFFERED:
         return transaction["gas_price"]
     if type_ == OPTIMISM_DEPOSIT:

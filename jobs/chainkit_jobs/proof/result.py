@@ -8,23 +8,24 @@ from enum import StrEnum
 from typing import Final
 
 MOST_PROBLEMS: Final = 1000
-"""Problems that are told one by one, the lowest blocks first; all of them are counted."""
+"""Problems that are listed one by one, the lowest blocks first; all problems are counted."""
 
 MANIFEST_TABLE: Final = "manifest"
-"""Named as the table of what stands in the manifest."""
+"""The table's name for values of the manifest."""
 
 
 class ProblemCode(StrEnum):
     """Contradictions. Codes are never renamed: reports and scripts refer to them."""
 
     BLOCK_MISSING = "BLOCK_MISSING"
-    """No header of this block; of several blocks in a row, the first and the last are told."""
+    """No header of this block; of several blocks in a row, the first and the last are listed."""
     BLOCK_REPEATED = "BLOCK_REPEATED"
     """More than one header of this height."""
     BLOCK_OUTSIDE = "BLOCK_OUTSIDE"
     """Rows of a block that is not in the range of the manifest."""
     HEADER_HASH = "HEADER_HASH"
-    """The fields of a header hash to something else, or its column ``hash`` is something else."""
+    """The fields of a header have another hash than the expected one, or than its column
+    ``hash``."""
     PARENT_LINK = "PARENT_LINK"
     """The next block names another parent than this block."""
     TRUSTED_HASH = "TRUSTED_HASH"
@@ -32,13 +33,13 @@ class ProblemCode(StrEnum):
     GENESIS_HASH = "GENESIS_HASH"
     """Block 0 is not the one that the manifest names."""
     CHAIN_ID = "CHAIN_ID"
-    """A transaction is of another chain than the manifest says."""
+    """A transaction is of another chain than the manifest's."""
     ROW_MALFORMED = "ROW_MALFORMED"
     """A value that the column, or this type of transaction, cannot have."""
     ROW_MISSING = "ROW_MISSING"
     """The rows of a block are not numbered through, or a transaction has no receipt."""
     ROW_REPEATED = "ROW_REPEATED"
-    """Two rows of a table stand at the same place in a block."""
+    """Two rows of a table have the same place in a block."""
     ROW_UNEXPECTED = "ROW_UNEXPECTED"
     """A receipt, or a log, of a transaction that the block does not have."""
     BLOCK_HASH = "BLOCK_HASH"
@@ -46,19 +47,19 @@ class ProblemCode(StrEnum):
     TRANSACTION_COUNT = "TRANSACTION_COUNT"
     """The header's row counts more or fewer transactions than there are."""
     TRANSACTION_HASH = "TRANSACTION_HASH"
-    """The fields of a transaction hash to something else than its column says."""
+    """The fields of a transaction have another hash than the row's."""
     TRANSACTIONS_ROOT = "TRANSACTIONS_ROOT"
-    """The transactions are not the ones that the header commits to."""
+    """The transactions are not those to which the header commits."""
     SENDER = "SENDER"
     """Another account than ``from_address`` signed the transaction."""
     RECEIPTS_ROOT = "RECEIPTS_ROOT"
-    """The receipts, with their logs, are not the ones that the header commits to."""
+    """The receipts, with their logs, are not those to which the header commits."""
     LOGS_BLOOM = "LOGS_BLOOM"
     """The header's filter lacks an address or a topic of a log, or holds what no log has."""
     TRANSACTION_LINK = "TRANSACTION_LINK"
-    """A receipt or log says something else of its transaction than the transaction does."""
+    """A receipt or log contradicts its transaction."""
     LOG_ORDER = "LOG_ORDER"
-    """A log stands before one of an earlier transaction."""
+    """A log precedes a log of an earlier transaction."""
     GAS_USED = "GAS_USED"
     """The gas of a receipt is not what the cumulative gas grew by, or the sum not the header's."""
     CONTRACT_ADDRESS = "CONTRACT_ADDRESS"
@@ -68,21 +69,21 @@ class ProblemCode(StrEnum):
 
 
 class GapCode(StrEnum):
-    """Values that nothing in the export can prove. They may be true. Codes are never renamed."""
+    """Values that nothing in the export can prove, though they may be true. Codes never change."""
 
     HEADER = "HEADER"
-    """A field of the header is not told: neither it nor any block before hangs on the trusted
-    hash."""
+    """A field of the header is missing: the trusted hash proves neither this block nor any
+    before."""
     TRANSACTION = "TRANSACTION"
-    """A field of the transaction is not told, or its type is not known."""
+    """A field of the transaction is missing, or its type is not known."""
     TRANSACTIONS_ROOT = "TRANSACTIONS_ROOT"
-    """The transactions of a block in which there is such a one, or whose root is not told."""
+    """The transactions of a block with such a transaction, or without a root."""
     RECEIPT = "RECEIPT"
     """As TRANSACTION, of a receipt."""
     RECEIPTS_ROOT = "RECEIPTS_ROOT"
     """As TRANSACTIONS_ROOT, of receipts."""
     COLUMN = "COLUMN"
-    """Values to which no block commits, and that follow from nothing which it commits to."""
+    """Values to which no block commits, and that follow from no value to which a block commits."""
     CONTENT = "CONTENT"
     """The header commits to something that an export does not hold."""
     MANIFEST = "MANIFEST"
@@ -91,14 +92,14 @@ class GapCode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that cannot be true, and where it stands."""
+    """One contradiction, and its place."""
 
     code: ProblemCode
     block_number: int | None
     """None in rows that have none."""
     table: str
     position: int | None
-    """Index of the transaction, receipt or log in its block; None where it is the whole block."""
+    """Index of the transaction, receipt or log in its block; None for the whole block."""
     column: str | None
     expected: str
     got: str
@@ -116,7 +117,7 @@ _TABLES: Final = (MANIFEST_TABLE, "blocks", "transactions", "receipts", "logs")
 
 
 WHOLE_BLOCKS: Final = frozenset(GapCode) - {GapCode.COLUMN, GapCode.CONTENT, GapCode.MANIFEST}
-"""Gaps in headers, transactions or receipts: what they leave open are whole blocks and logs."""
+"""Gaps in headers, transactions or receipts: they leave whole blocks and logs unproved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,9 +127,9 @@ class Gap:
     code: GapCode
     table: str
     column: str | None
-    """Which one cannot be proved, or is not told; None where it is whole rows."""
+    """The column that cannot be proved, or is missing; None for whole rows."""
     detail: str
-    """More words, or empty: the type of a transaction, or what the manifest says."""
+    """Details, or empty: the type of a transaction, or the manifest's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +139,7 @@ class Unproved:
     gap: Gap
     rows: int
     first_block: int | None
-    """None for what stands in the manifest."""
+    """None for values of the manifest."""
     last_block: int | None
 
 
@@ -176,12 +177,12 @@ class ChainProof:
     problems: tuple[Problem, ...]
     """The first MOST_PROBLEMS, by ``sort_key``."""
     problem_counts: Mapping[ProblemCode, int]
-    """All of them, by code."""
+    """All problems, by code."""
     unproved: tuple[Unproved, ...]
 
     @property
     def problems_total(self) -> int:
-        """All problems, told or only counted."""
+        """All problems, listed or only counted."""
         return sum(self.problem_counts.values())
 
     @property

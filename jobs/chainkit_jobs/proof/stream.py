@@ -13,7 +13,7 @@ from chainkit_jobs.proof.block import BlockRows
 from chainkit_jobs.proof.collector import Row
 
 DEMAND: Final = 0
-"""Kind of the rows that say which block there must be: its hash, or only that there is one."""
+"""Kind of the rows that list a required block: with its hash, or without."""
 
 
 def blocks_of(batches: Iterable[pa.RecordBatch]) -> Iterator[BlockRows]:
@@ -53,7 +53,7 @@ def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int | None, int, 
 
 
 def _table_rows(column: pa.StructArray, schema: pa.Schema) -> Iterator[Row]:
-    """Return the rows of one table, in which a batch has null for the rows of others."""
+    """Return the rows of one table; in a batch, rows of other tables are null."""
     # By column: each row as a whole would take twice as long.
     columns = [_values(each) for each in pc.drop_null(column).flatten()]
     names = schema.names

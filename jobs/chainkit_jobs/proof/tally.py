@@ -1,4 +1,4 @@
-"""The findings of one task of the job, in few rows: however many blocks it saw."""
+"""The results of one task of the job, in few rows: however many blocks the task saw."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TALLIES: Final = pa.schema(
         ("rows", pa.int64()),
     ]
 )
-"""One row per problem that is told, per count of problems, gap, table and broken link."""
+"""One row per listed problem, per count of problems, gap, table and broken link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +62,11 @@ class Tally:
     """The highest block whose header is not proved to be the parent of the next one."""
 
     def add_block(self, found: Collector, held: Counts) -> None:
-        """Take in one block; blocks come in their order."""
+        """Add one block; blocks come in their order."""
         self.held = self.held.plus(held)
         self.chain_ids += found.chain_ids
         self.problem_counts.update(problem.code for problem in found.problems)
-        # Blocks come in order: those that are told first are those that are kept.
+        # Blocks come in order: the listed problems are the first ones.
         if len(self.problems) < MOST_PROBLEMS and found.problems:
             found.problems.sort(key=lambda problem: problem.sort_key)
             self.problems += found.problems[: MOST_PROBLEMS - len(self.problems)]
@@ -102,7 +102,7 @@ class Tally:
         ]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Return it as rows of TALLIES."""
+        """Return the tally as rows of TALLIES."""
         for problem in self.problems:
             values = {each.name: getattr(problem, each.name) for each in fields(Problem)}
             yield {"kind": "problem", **values}

@@ -1,4 +1,4 @@
-"""The transactions of one block: encoded, hashed, and asked who signed them."""
+"""Checks the transactions of one block: encoded, hashed, and with their recovered signers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNCOMMITTED: Final = {
     type_: [
         name
         for name in ("nonce", "to_address", "value", "input", "gas_limit")
-        # A deposit's nonce is in its receipt, and is compared with that.
+        # A deposit's nonce is in its receipt, and is compared with the receipt's.
         if name not in COMMITTED_COLUMNS[type_] and (name, type_) != ("nonce", OPTIMISM_DEPOSIT)
     ]
     for type_, each in TRANSACTION_TYPES.items()
@@ -41,7 +41,7 @@ class Transaction:
 
     row: Row
     hash: bytes
-    """The hash of its fields if the root proves them, else what the column says."""
+    """The hash of the fields if the root proves them, else the column's value."""
     sender: bytes
     """The signer where it can be recovered, else the column's value."""
     is_encoded: bool
@@ -53,7 +53,7 @@ class Transactions:
 
     by_index: Mapping[int, Transaction]
     has_root: bool
-    """They are those that the header commits to."""
+    """Whether the transactions are those to which the header commits."""
 
 
 def check_transactions(
@@ -90,13 +90,14 @@ def check_transactions(
 
 
 def _encoding(row: Row, found: Collector) -> bytes | None:
-    """Return what the trie holds, or None where the row does not tell it, or is malformed."""
+    """Return the trie's value, or None where the row is incomplete, or malformed."""
     foreign = [name for name in FOREIGN_COLUMNS.get(row["type"], ()) if row[name] is not None]
     for name in foreign:
         words = (f"null for {type_words(row['type'])}", row[name])
         index = row["transaction_index"]
         found.problem(ProblemCode.ROW_MALFORMED, _TABLE, index, name, *words)
-    # They say nothing of the transaction, so that the rest of it can still be proved.
+    # Left out: these columns are no part of the transaction, so that the others can still be
+    # proved.
     own = {**row, **dict.fromkeys(foreign)}
     if row["type"] == LEGACY:
         own["chain_id"] = None
@@ -131,7 +132,7 @@ def _signed_chain_id(row: Row) -> int | None:
 
 
 def _sender(row: Row, is_true: bool, has_root: bool, found: Collector) -> bytes:
-    """Return who sent a transaction whose fields are true; others have no signature to trust."""
+    """Return the sender of a transaction with true fields; other rows have no valid signature."""
     said: bytes = row["from_address"]
     index = row["transaction_index"]
     if not is_true:
@@ -140,7 +141,7 @@ def _sender(row: Row, is_true: bool, has_root: bool, found: Collector) -> bytes:
         sender = recover_sender(row)
     except InvalidSignature as error:
         if has_root:
-            # A chain took it: before Homestead S could be high, and test chains impersonate.
+            # A chain accepted it: before Homestead S could be high, and test chains impersonate.
             found.gap(GapCode.COLUMN, _TABLE, "from_address", "a signature that names nobody")
         else:
             words = (error.expected, error.got)

@@ -1,4 +1,4 @@
-"""A proof in words, and as scripts read it."""
+"""A proof as text, and as scripts read it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chainkit_jobs.proof.result import ChainProof, Problem, Unproved
 
 
 def proof_as_json(proof: ChainProof) -> dict[str, Any]:
-    """Write a proof as scripts read it; of the problems only the first ones, but all counted."""
+    """Write a proof as scripts read it; only the first problems are listed, but all are counted."""
     tables = ("blocks", "transactions", "receipts", "logs")
     return {
         "trusted_hash": hex0x(proof.trusted_hash),
@@ -39,7 +39,7 @@ def _unproved_as_json(unproved: Unproved) -> dict[str, Any]:
 
 
 def unproved_words(unproved: Unproved) -> str:
-    """Say on one line what could not be proved, and where."""
+    """Return on one line which values could not be proved, and their places."""
     gap = unproved.gap
     what = f"{gap.table}.{gap.column}" if gap.column else gap.table
     detail = f", {gap.detail}" if gap.detail else ""

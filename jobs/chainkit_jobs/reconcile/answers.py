@@ -1,8 +1,8 @@
 """ANSWERS_DIFFER: envelopes of a node that one export of it holds, and another does not.
 
-A node may be asked by several auditors, from several addresses, and its operator may export it. It
-has one log: whatever two of them hold in the sequences that both speak of must be the same bytes.
-Payloads with sparse ids may come below others later: of those, both must hold the sequence.
+A node may be asked by several auditors, from several addresses, and its operator may export it. The
+node has one log: two exports must hold the same bytes in all sequences that both cover. Payloads
+with sparse ids may come below others later: of sparse ids, both must hold the sequence.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def _spoken_of(
     spoken = [_bounds(spark, side, export) for side, export in sides.items()]
     originator_id, sequence_id = sf.col("originator_id"), sf.col("sequence_id")
     is_common, both_tell = sf.lit(False), spoken[0].keys() & spoken[1].keys()
-    # The bounds of all originators together are for answers that tell no others.
+    # The common bounds of all originators are for answers that contain no other bounds.
     for each in both_tell - {None} or both_tell:
         (first, last), (other_first, other_last) = (side[each] for side in spoken)
         within = sequence_id.between(max(first, other_first), min(last, other_last))
@@ -129,7 +129,7 @@ def _bounds(spark: SparkSession, side: int, export: Export) -> Bounds:
         return {None: (Decimal(0), Decimal(manifest.answered_to))}
     if manifest.answered is not None:
         return {each: (Decimal(0), Decimal(last)) for each, last in manifest.answers.items()}
-    # An operator's export may begin and end with any block: its rows tell with which sequence.
+    # An operator's export may begin and end with any block: its rows show with which sequence.
     served = served_envelopes(read_raw_envelopes(spark, {side: export}), {})
     readable = served.filter(sf.col("unreadable").isNull())
     ends = (sf.min("sequence_id").alias("first"), sf.max("sequence_id").alias("last"))

@@ -1,4 +1,4 @@
-"""The job: read the exports, compare them, and gather the few rows that the report shows."""
+"""The job: reads the exports, compares them, and gathers the few rows that the report shows."""
 
 from __future__ import annotations
 
@@ -65,15 +65,16 @@ class Audit:
     coverage: list[Row]
     """Columns of coverage.COVERAGE, by node and block."""
     costs: CostDigest | str | None
-    """The chain's costs, the reason why they are not known, or None where nobody asked."""
+    """The chain's costs, the reason why they are not known, or None where they were not
+    requested."""
     tables_unreadable: tuple[str, ...] = ()
     """A sentence for each table or further export of a node that is there and cannot be read."""
     tables_compared: dict[str, list[int]] | None = None
-    """Table to the ids of the nodes that it was compared of; None where nobody asked."""
+    """Table to the ids of the nodes whose table was compared; None where this was not requested."""
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """A sentence for each export, and each table of one, that a fault of it set aside."""
+        """A sentence for each export, and each table of one, that a fault of its own excludes."""
         return (*self.scope.comparability.reasons, *self.tables_unreadable)
 
 
@@ -85,8 +86,8 @@ def run_audit(
 ) -> Audit:
     """Compare nodes' exports with a chain export, proved first if a block hash is trusted.
 
-    A node whose export cannot be compared is set aside and named; the others are compared.
-    Raises what ``read_scope`` raises.
+    A node whose export cannot be compared is excluded and named; the others are compared. Raises
+    the errors of ``read_scope``.
     """
     scope = read_scope(context, inputs, trusted_hash, options)
     if scope.is_listed:
@@ -160,7 +161,7 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
 def _judged(
     context: SparkContext, scope: AuditScope, screening: Screening
 ) -> tuple[AuditScope, Judged]:
-    """Judge the nodes; where Spark fails, without those whose files it cannot read."""
+    """Compare the nodes; where Spark fails, without those whose files it cannot read."""
     try:
         return scope, judge_nodes(context, scope, screening)
     except SPARK_ERRORS:

@@ -1,4 +1,4 @@
-"""Bins of blocks: the coverage is counted and drawn in them."""
+"""Bins of blocks, in which the coverage is counted and drawn."""
 
 from __future__ import annotations
 

@@ -21,21 +21,21 @@ from chainkit_jobs.reconcile.finding_rows import finding_row
 
 @dataclass(frozen=True, slots=True)
 class SequenceBounds:
-    """The sequence that a chain export must hold, by the counter, and the one that it holds."""
+    """The required sequence of a chain export, by the counter, and its actual sequence."""
 
     before: int | None
-    """The counter before its first block; None where it was not read."""
+    """The counter before the export's first block; None where the counter was not read."""
     first: int | None
-    """The lowest sequence that it holds; None where it holds none, as for ``last``."""
+    """The lowest sequence in the export; None where it holds none, as for ``last``."""
     last: int | None
     after: int | None
-    """The counter in its last block; None where it was not read."""
+    """The counter in the export's last block; None where the counter was not read."""
 
     def check(self, subject: str, fields: tuple[str, str]) -> None:
-        """Raise StoreError where the export holds what lies beyond the counter.
+        """Raise StoreError where the export holds logs beyond the counter.
 
-        Logs beyond it contradict it: such an export must accuse nobody of anything. ``fields`` are
-        those of its manifest that hold the counter before and after.
+        Such logs contradict the counter: such an export must accuse nobody of anything. ``fields``
+        are the fields of the manifest that hold the counter before and after.
         """
         before, after = fields
         if self.before is not None and self.first is not None and self.first <= self.before:
@@ -63,8 +63,8 @@ def chain_findings(
 ) -> list[dict[str, Any]]:
     """Return the findings about the chain export itself: an originator's gaps and repetitions.
 
-    ``keys`` comes from chain_keys.chain_keys; None where all sequences are known to follow each
-    other, so that only the ends are in question.
+    ``keys`` comes from chain_keys.chain_keys; None where all sequences are known to be consecutive,
+    so that only the ends are in question.
     """
     cut = [
         _chain_row(Code.CHAIN_SEQUENCE_GAP, originator_id, Decimal(first), _missing(first, last))
@@ -132,7 +132,7 @@ def _chain_row(code: Code, originator_id: int, sequence_id: Decimal, detail: str
 
 
 def event_findings(administration: Administration) -> list[dict[str, Any]]:
-    """Return what the contracts' own events contradict, and where their code was changed."""
+    """Return the contradictions in the contracts' own events, and where their code was changed."""
     rows = [
         _event_row(Code.CHAIN_EVENTS_CONTRADICT, each.place, each.transaction_hash, str(each))
         for each in administration.contradictions
@@ -154,7 +154,7 @@ def event_findings(administration: Administration) -> list[dict[str, Any]]:
 def payload_findings(
     forbidden: Iterable[Mapping[str, Any]], administration: Administration
 ) -> list[dict[str, Any]]:
-    """Return what a contract's pause or bounds, as its events tell them, forbade of some payloads.
+    """Return the payloads that a contract's pause or bounds, by its events, forbade.
 
     ``forbidden`` are rows of expected.EXPECTED.
     """

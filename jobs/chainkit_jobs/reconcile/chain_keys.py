@@ -11,11 +11,12 @@ _KEY: Final = ("originator_id", "sequence_id")
 
 
 def chain_keys(expected: DataFrame) -> DataFrame:
-    """Group the chain's side by (originator, sequence), with what stands before each key.
+    """Group the chain's side by (originator, sequence), with the log before each key.
 
     ``expected`` has the columns of expected.EXPECTED. Returns per key ``chain_count``; ``chain``, a
     struct of block_number, log_index and transaction_hash, null where the chain does not hold the
-    key; and ``before``: block and log of the sequence before it, null where it does not hold that.
+    key; and ``before``: block and log of the sequence before it, null where the chain does not hold
+    that sequence.
     """
     lanes = _chain_lanes(expected).unionByName(_successor_lanes(expected))
     is_chain = sf.col("is_chain")

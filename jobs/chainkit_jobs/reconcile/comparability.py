@@ -18,7 +18,7 @@ HIGHEST_SEQUENCE: Final = 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class NodeExport:
-    """A node's export, and the registry's entry that it is held to."""
+    """A node's export, and the registry's entry for the comparison."""
 
     node: Node
     export: Export
@@ -32,7 +32,7 @@ class NodeExport:
 
     @property
     def highest_required(self) -> int:
-        """The sequence of originator 0 above which the export tells of nothing that is not served.
+        """The sequence of originator 0 above which the export shows no missing payloads.
 
         A node that was asked need not have followed the chain up to the block of that time.
         """
@@ -45,7 +45,7 @@ class Comparability:
 
     comparable: tuple[NodeExport, ...]
     set_aside: Mapping[int, str]
-    """Node id to why nothing of it was compared."""
+    """Node id to the reason why the node was not compared."""
     left_out: tuple[str, ...]
     """Blocks of comparable nodes that were not compared."""
     refused: tuple[Refused, ...] = ()
@@ -53,7 +53,7 @@ class Comparability:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """A sentence for each export of which nothing was compared, or for two that share it."""
+        """A sentence for each export that was not compared, or for two exports with one node."""
         refused = dict.fromkeys(each.reason for each in self.refused)
         return (*refused, *self.set_aside.values())
 
@@ -78,10 +78,10 @@ def compare_ranges(
     block_hashes: Mapping[int, bytes],
     problems: Mapping[int, str] = MappingProxyType({}),
 ) -> Comparability:
-    """Decide what of each node's export this chain export can judge.
+    """Decide which part of each node's export this chain export can check.
 
-    ``block_hashes`` holds the chain's hash at the last block of each node's export, where the
-    chain export has that block; ``problems`` says by node id why an export cannot be read.
+    ``block_hashes`` holds the chain's hash at the last block of each node's export, where the chain
+    export has that block; ``problems`` has by node id why an export cannot be read.
     """
     comparable, set_aside, left_out, refused = [], {}, [], []
     for node in nodes:
@@ -139,7 +139,7 @@ def _obstacle(chain: Manifest, node: Manifest, hashes: Mapping[int, bytes]) -> s
 
 
 def _first_payload_block(chain: Manifest) -> int | None:
-    """Return the block below which nobody has anything to serve; None where it is not known."""
+    """Return the block below which nobody has a payload to serve; None where it is not known."""
     return chain.first_block if chain.first_payload_block is None else chain.first_payload_block
 
 
@@ -166,7 +166,7 @@ def _left_out(chain: Manifest, node: NodeExport) -> list[str]:
 
 
 def _not_answered(chain: Manifest, answers: Mapping[int, int]) -> Iterator[str]:
-    """Say of each originator what a node's answers leave open."""
+    """Return for each originator the part that a node's answers leave open."""
     listed, counters = chain.payload_contracts or (), counters_of(chain)
     sparse = {each["originator_id"] for each in listed if each["sequence_ids"] == "sparse"}
     for originator_id, last in answers.items():

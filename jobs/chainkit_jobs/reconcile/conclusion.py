@@ -1,7 +1,7 @@
-"""The conclusion of an audit: its outcome, and what was not proved or checked beside it.
+"""The conclusion of an audit: its outcome, and its reservations.
 
-It claims no more than was checked: an audit is clean only if the chain export was proved, the
-signatures were checked, and no sequence was served that the export cannot decide about.
+The conclusion claims no more than was checked: an audit is clean only if the chain export was
+proved, the signatures were checked, and no sequence was served that the export cannot decide about.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SUMMARY_FORMAT: Final = 2
 
 
 class Outcome(StrEnum):
-    """How an audit ended. Words are never renamed: scripts refer to them."""
+    """The outcome of an audit. Words are never renamed: scripts refer to them."""
 
     CLEAN = "clean"
     NO_DIFFERENCE = "no difference found"

@@ -12,7 +12,7 @@ from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.screening.results import UnitSummary, rebinned
 
 SCHEMA_VERSION: Final = 1
-"""It grows when a column changes its name, type or meaning."""
+"""The version increases when a column changes its name, type or meaning."""
 
 _INT: Final = pa.int64()
 
@@ -35,7 +35,7 @@ COVERAGE: Final = pa.schema(
 )
 """One row per node that was compared and bin of blocks, first and last block included; a bin in
 which the chain holds no payload has none. ``expected`` counts the valid payloads of these blocks.
-They are
+A payload is
 
 - ``matched``: served once or more, with the chain's bytes and the node's signature;
 - ``missing``: not served, though the node was bound to;

@@ -1,4 +1,4 @@
-"""The rows that screening doubted, judged in the driver where they are few, else in Spark."""
+"""The doubtful rows of screening, compared in the driver where they are few, else in Spark."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class DoubtfulRows(Protocol):
     """The rows that screening doubted."""
 
     def misplaced_sequences(self, lowest: int, highest: int) -> list[int]:
-        """Return the sequences of envelopes in rows that claim another one.
+        """Return the sequences of envelopes in rows that claim another sequence.
 
-        They were doubted under their claim only: another unit may have found the payload right.
-        An envelope that cannot be read counts under its claim.
+        The rows were doubtful under their claim only: another unit may have found the payload
+        right. An envelope that cannot be read counts under its claim.
         """
 
     def judge(self, again: Found, terms: Terms) -> Judged:
-        """Judge the rows, and those that were recalled: screening found their signatures right."""
+        """Compare the rows, and the recalled rows, whose signatures screening found right."""
 
 
 class InDriver:
@@ -113,7 +113,7 @@ class InSpark:
         """See DoubtfulRows."""
         is_held = sf.col("sequence_id").between(Decimal(lowest), Decimal(highest))
         is_ours = sf.col("originator_id") == BLOCKCHAIN_ORIGINATOR_ID
-        # Decoded once more with their signatures, by which nothing is decided here.
+        # Decoded once more with their signatures, which decide nothing here.
         served = served_envelopes(self._found.frame(SERVED), {})
         actual = served.filter(is_ours & is_held).select("sequence_id").distinct()
         held = self._found.frame(CHAIN).select("sequence_id")

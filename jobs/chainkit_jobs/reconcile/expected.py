@@ -39,8 +39,8 @@ EXPECTED: Final = pa.schema(
         ("malformed", pa.string()),
     ]
 )
-"""One row per payload event. ``digest`` is what a node's BlockchainProof signs: it binds the
-unsigned envelope and the transaction hash. ``malformed`` is null, or why the log is none."""
+"""One row per payload event. ``digest`` is the digest that a node's BlockchainProof signs, over the
+unsigned envelope and the transaction hash. ``malformed`` is null, or why the log is no payload."""
 
 _INPUT: Final = (
     "contract",
@@ -71,8 +71,8 @@ def expected_envelopes(
 ) -> DataFrame:
     """Return what every honest node must serve, or keep in quarantine (columns of EXPECTED).
 
-    ``logs`` and ``blocks`` have the columns of exports.tables. A log whose block is missing
-    has no time, so that its envelope cannot be built: it comes back as malformed.
+    ``logs`` and ``blocks`` have the columns of exports.tables. A log whose block is missing has no
+    time, so that its envelope cannot be built: the log counts as malformed.
     """
     times = blocks.select(
         sf.col("number").alias("block_number"),
@@ -133,7 +133,7 @@ def _decode_batches(
 def decode_row(row: dict[str, Any], contract: PayloadContract | None = None) -> dict[str, Any]:
     """Decode one payload log, joined with its block's time, into a row of EXPECTED.
 
-    Without a contract, it is a log of our own.
+    Without a contract, the log is of our own.
     """
     place = {
         "originator_id": contract.originator_id if contract else BLOCKCHAIN_ORIGINATOR_ID,

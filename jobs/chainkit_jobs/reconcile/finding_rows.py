@@ -1,4 +1,4 @@
-"""From verdicts to findings, those about an envelope with the served row that shows it."""
+"""Makes findings of comparisons; a finding about an envelope has the served row as evidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS: Final = (
     "envelope",
     "detail",
 )
-"""Columns of findings.FINDINGS that are found; the others follow from them."""
+"""Columns of findings.FINDINGS that are found; the others are derived from them."""
 
 
 def finding_row(code: Code, detail: str, **columns: Any) -> dict[str, Any]:
@@ -32,9 +32,9 @@ def finding_row(code: Code, detail: str, **columns: Any) -> dict[str, Any]:
 
 
 def row_findings(verdict: Verdict, row: Row) -> Iterator[dict[str, Any]]:
-    """Return what one served row shows (COLUMNS); its ``row_index`` stands for the envelope.
+    """Return the findings of one served row (COLUMNS); its ``row_index`` identifies the envelope.
 
-    Each is judged by itself: of two envelopes under a key, one may be right.
+    Each row is compared by itself: of two envelopes under a key, one may be right.
     """
     shown = {
         "row_index": row["row_index"],

@@ -1,7 +1,7 @@
-"""The node of each export: by the id that the auditor gave, the manifest's key, the signatures.
+"""Finds the node of each export: by the auditor's id, the manifest's key, the signatures.
 
-An export may name any key. So where two name one key, what they hold decides: only its owner can
-sign new envelopes with it.
+An export may name any key. So where two exports name one key, their contents decide: only the key's
+owner can sign new envelopes with it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Identified:
 def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
     """Find the registered node of each export.
 
-    An export is the node's whose id the auditor gave with it, or whose key its manifest names.
-    Raises ConfigurationError where the registry holds no node of an id that was given.
+    An export belongs to the node whose id the auditor gave with it, or whose key is in its
+    manifest. Raises ConfigurationError where the registry holds no node of an id that was given.
     """
     claims: dict[int, list[NamedExport]] = {}
     refused = []
@@ -62,9 +62,9 @@ def identify_nodes(inputs: Inputs, registry: Registry) -> Identified:
 
 
 def registry_of(inputs: Inputs, at_block: int) -> Registry:
-    """Return the nodes as the exports name them, where the chain has no registry to ask.
+    """Return the nodes that the exports name, where the chain has no registry to ask.
 
-    The auditor gives each id, and the export's manifest the key: whose it is, nothing tells.
+    The auditor gives each id, and the export's manifest the key: nothing proves the key's owner.
     """
     nodes = {
         node_id: Node(node_id, bytes.fromhex(export.manifest.node_public_key[2:]), "", True)
@@ -106,7 +106,7 @@ def _claimed(named: NamedExport, registry: Registry) -> Node | str:
 def _owned(
     claimants: Sequence[NamedExport], node: Node, faults: Mapping[Path, str]
 ) -> tuple[Export, ...]:
-    """Return the node's exports, first the one to hold against the chain; none if nothing tells.
+    """Return the node's exports, first the one to compare with the chain; none if nothing shows it.
 
     A node has one database for its operator to export, and can be asked any number of times.
     """
@@ -154,10 +154,10 @@ def _problem(export: Export, faults: Mapping[Path, str]) -> str | None:
 
 
 def _is_signed(export: Export, key: bytes) -> bool:
-    """Return whether an export holds envelopes, and each one looked at is signed with a key.
+    """Return whether an export holds envelopes, and every sampled envelope is signed with a key.
 
-    In a node's answers, which an auditor gathered himself, most of them will do: the others are
-    what he looks for.
+    In a node's answers, which an auditor gathered himself, most envelopes suffice: the others are
+    the faults that the auditor looks for.
     """
     try:
         envelopes = list(_sample(export))

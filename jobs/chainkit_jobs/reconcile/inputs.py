@@ -1,7 +1,7 @@
 """The inputs of an audit: exports of one network, opened, and their files proved.
 
-A fault of one node's export is that node's: it is told, and the others are compared. A fault of the
-chain export, or of what the auditor asked for, ends the audit.
+A fault of one node's export concerns that node: it is reported, and the others are compared. A
+fault of the chain export, or of the auditor's request, ends the audit.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from chainkit_jobs.sources import (
 )
 
 NamedExport = tuple[int | None, Export]
-"""A node's export with the id that the auditor gave it, or None where its key tells it."""
+"""A node's export with the id that the auditor gave, or None where the export's key shows it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An export that is no node's, or whose manifest cannot be read: nothing of it is compared."""
+    """An export of no node, or with an unreadable manifest: it is not compared."""
 
     folder: str
-    """As it was given, printable."""
+    """The folder as given, printable."""
     node_id: int | None
-    """The id that the auditor gave with it."""
+    """The id that the auditor gave with the folder."""
     reason: str
     """A printable sentence; two exports of which one is the node's share it."""
 
 
 def shown_folder(directory: Path) -> str:
-    """Return a folder's name as it was given, printable: it may come from a stranger."""
+    """Return a folder's name as given, printable: the name may come from a stranger."""
     return printable(str(directory))
 
 
@@ -56,7 +56,7 @@ class Inputs:
     refused: tuple[Refused, ...] = ()
     """The exports whose manifest cannot be read."""
     faults: Mapping[Path, str] = field(default_factory=dict)
-    """Folder of an export among ``nodes`` to why it cannot be used."""
+    """Folder of an export among ``nodes`` to the reason why it cannot be used."""
 
     @property
     def are_sound(self) -> bool:
@@ -68,8 +68,8 @@ def open_inputs(chain_directory: Path, nodes: Sequence[tuple[int | None, Path]])
     """Open a chain export and the exports of some nodes, without Spark; see ``proving``.
 
     ``nodes`` are pairs of node id (None: found by its key) and folder. Raises StoreError where the
-    chain export is none, and StoreError or ConfigurationError where the folders or ids of
-    ``nodes`` cannot be meant.
+    chain's folder is no chain export, and StoreError or ConfigurationError where the folders or ids
+    of ``nodes`` are impossible.
     """
     _check_arguments(nodes)
     chain = open_export(chain_directory, "chain")
@@ -120,11 +120,11 @@ def _sentence(node_id: int | None, error: StoreError) -> str:
 
 @contextmanager
 def proving(inputs: Inputs, threads: int | None = None) -> Iterator[Callable[[], Inputs]]:
-    """Prove the files of all exports beside whatever is done meanwhile.
+    """Prove the files of all exports in parallel with the caller's work.
 
-    Call what it gives before any file is believed: it waits, and returns the inputs with the faults
-    of all nodes' files. It raises StoreError where the chain export was changed after it was
-    written. ``threads`` are as many as cores where none are named.
+    Call the yielded function before any file is trusted: it waits, and returns the inputs with the
+    faults of all nodes' files. It raises StoreError where the chain export was changed after it was
+    written. Without ``threads`` there are as many as cores.
     """
     abandoned = Event()
 

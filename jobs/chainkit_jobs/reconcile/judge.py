@@ -30,10 +30,10 @@ Row = dict[str, Any]
 
 
 def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) -> Judged:
-    """Judge what screening doubted, and count it together with what it found right.
+    """Compare what screening doubted, and add the counts of what screening found right.
 
-    Where the chain export's own sequence is broken, what is right depends on all of it: then
-    everything is judged.
+    Where the chain export's own sequence is broken, the expected payloads depend on the whole
+    sequence: then everything is compared.
     """
     if not scope.compared:
         return Judged({}, [], [])
@@ -63,7 +63,7 @@ def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) 
 
 
 def unreadable_by_spark(spark: SparkSession, nodes: Iterable[NodeExport]) -> dict[int, str]:
-    """Return by node id why Spark cannot read its envelopes, though Arrow could."""
+    """Return by node id why Spark cannot read the node's envelopes, though Arrow could."""
     found = {}
     for node in nodes:
         node_id = node.node.node_id

@@ -1,4 +1,4 @@
-"""Finished audits, kept with their work: the same inputs give the same output, so it is copied."""
+"""Finished audits, kept with their work: the same inputs give the same output, which is copied."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ from chainkit_jobs.reconcile.scope import Options
 _FOLDER = "audits"
 _SHA256 = re.compile("[0-9a-f]{64}")
 _DIGESTS = "sha256.json"
-"""The sha256 of each file of a kept audit, by its name: never copied out."""
+"""The sha256 of each file of a kept audit, by the file's name: never copied out."""
 
 
 class KeptAudits:
-    """The finished audits in a work folder, each under a name that tells its inputs."""
+    """The finished audits in a work folder, each under a name that identifies its inputs."""
 
     def __init__(self, work: Path) -> None:
-        """Take the folder that ``--work`` names; it need not exist."""
+        """Take the folder of ``--work``, which need not exist."""
         self._directory = work / _FOLDER
 
     def has(self, name: str) -> bool:
-        """Return whether an audit is kept, and whether its files are those that were kept."""
+        """Return whether an audit is kept, with unchanged files."""
         return self._digests(name) is not None
 
     def restore(self, name: str, out: Path) -> dict[str, Any]:
         """Copy a finished audit to ``out`` and return its summary.
 
-        Raises StoreError where it cannot be copied.
+        Raises StoreError where the audit cannot be copied.
         """
         _copy(self._directory / name, out, self._digests(name) or {})
         summary: dict[str, Any] = json.loads((out / "summary.json").read_text())
         return summary
 
     def keep(self, name: str, out: Path) -> None:
-        """Keep what an audit wrote to ``out``, in the place of what is damaged.
+        """Keep an audit's files from ``out``, and replace damaged ones.
 
-        Raises StoreError where it cannot be copied.
+        Raises StoreError where the files cannot be copied.
         """
         if not self.has(name):
             shutil.rmtree(self._directory / name, ignore_errors=True)
@@ -57,7 +57,7 @@ class KeptAudits:
             _copy(out, self._directory / name, digests, (_DIGESTS, json.dumps(digests)))
 
     def _digests(self, name: str) -> dict[str, str] | None:
-        """Return the digests of a kept audit's files; None where there is none, or it changed."""
+        """Return the digests of a kept audit's files; None where none exist, or a file changed."""
         folder = self._directory / name
         try:
             digests = Fields(read_json(folder / _DIGESTS, "kept audit"), "kept audit")
@@ -75,8 +75,8 @@ class KeptAudits:
 def audit_name(inputs: Inputs, trusted_hash: bytes | None, options: Options) -> str:
     """Name an audit by all that its output depends on; manifests name the digests of all files.
 
-    Where a node was asked, it may have several exports: their order decides which one is held
-    against the chain, and findings name their folders.
+    A node that was asked may have several exports: their order decides which one is compared with
+    the chain, and findings name their folders.
     """
     is_asked = any(export.manifest.is_of_answers for _, export in inputs.nodes)
     content = {
@@ -94,7 +94,7 @@ def audit_name(inputs: Inputs, trusted_hash: bytes | None, options: Options) -> 
 def _copy(
     source: Path, target: Path, names: Iterable[str], beside: tuple[str, str] | None = None
 ) -> None:
-    """Copy files to a folder that comes into being at once, and write one more beside them."""
+    """Copy files to a folder that appears whole, and write one more file beside them."""
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         with moved_into_place(target) as partial:

@@ -11,12 +11,12 @@ from chainkit_jobs.administration.replay import Administration
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """The nodes as they stand at one block (XIP-49 §3.1.1); keys never change."""
+    """The nodes at one block (XIP-49 §3.1.1); keys never change."""
 
     nodes: dict[int, Node]
     at_block: int
     begins_late: str = ""
-    """Why entries may be missing, such as where the chain export begins."""
+    """Why entries may be missing, such as the chain export's late beginning."""
 
     def by_id(self, node_id: int) -> Node:
         """Return a node. Raises ConfigurationError that names the ids which are registered."""
@@ -42,9 +42,9 @@ class Registry:
 
 
 def registry_at(administration: Administration, at_block: int, begins_late: str = "") -> Registry:
-    """Return the registry as it stands at the block that the replay went up to.
+    """Return the registry at the block that the replay went up to.
 
-    ``begins_late`` is for whoever looks for a node in vain: see Registry.
+    ``begins_late`` is the reason to show where a node is not found: see Registry.
     """
     history = administration.registry.history
     nodes = {node_id: entries[-1][1] for node_id, entries in history.items() if entries}

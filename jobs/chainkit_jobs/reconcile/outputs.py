@@ -49,7 +49,7 @@ def summarize(audit: Audit) -> dict[str, Any]:
     findings = _count(audit.findings, "code")
     conclusion = conclude(audit)
     return {
-        # By its name the first line, because keys are sorted.
+        # Its name puts it on the first line, because keys are sorted.
         "assurance": {"complete": not conclusion.lacking, "lacking": list(conclusion.lacking)},
         "format": SUMMARY_FORMAT,
         "tool": f"chainkit {__version__}",
@@ -120,7 +120,7 @@ def _summarize_node(audit: Audit, node: NodeExport) -> dict[str, Any]:
 
 
 def _established(manifest: Manifest) -> dict[str, int] | None:
-    """Return how many blocks the node says it established how; None where it does not say."""
+    """Return how many blocks the node established in each way; None where it does not report it."""
     if manifest.established is None:
         return None
     blocks: Counter[str] = Counter()

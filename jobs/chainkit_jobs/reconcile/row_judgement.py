@@ -50,7 +50,7 @@ def key_of(row: Mapping[str, Any]) -> Key:
 def judge_rows(
     rows: Iterable[Mapping[str, Any]], terms: Terms, tally: VerdictCounts
 ) -> Iterator[Row]:
-    """Judge rows that are ordered by key, the chain's first: they name no node.
+    """Compare rows that are ordered by key, the chain's first: the rows name no node.
 
     A node's rows are not gathered first: it may serve any number under one key.
     """
@@ -77,7 +77,7 @@ def judge_rows(
 
 def gather(tallies: Sequence[VerdictCounts], found: Iterable[Row], terms: Terms) -> Judged:
     """Put together what all tasks counted and found."""
-    # The same bytes served twice are one thing found, beside the duplication itself.
+    # The same bytes served twice are one finding, besides the duplication itself.
     distinct = {tuple(row[name] for name in COLUMNS) for row in found}
     return Judged(
         counts={

@@ -45,9 +45,9 @@ class Options:
     with_signatures: bool = True
     """Whether signatures are checked: nine tenths of the work."""
     with_tables: bool = False
-    """Whether to compare what nodes' exports say beside their envelopes."""
+    """Whether to compare the tables of nodes' exports beside their envelopes."""
     with_costs: bool = False
-    """Whether to tell what the chain cost, too, which takes about as long as the comparison."""
+    """Whether to compute the chain's costs, too, which takes about as long as the comparison."""
     work: Path | None = None
     """A folder for what need not be done again; see screening.job."""
 
@@ -69,7 +69,7 @@ class AuditScope:
     nodes: tuple[NodeExport, ...]
     """All nodes whose export was identified, by id."""
     comparability: Comparability
-    """The nodes that are compared, and why others are not."""
+    """The compared nodes, and why others are not compared."""
     options: Options
     proof: ChainProof | None
     """The part of the chain export that follows from the trusted block hash; None if none is."""
@@ -164,7 +164,7 @@ def read_scope(
 def scope_of_inputs(
     inputs: Inputs, options: Options = DEFAULT_OPTIONS, proof: ChainProof | None = None
 ) -> AuditScope:
-    """Decide what of some exports can be compared, by their footers alone: see ``read_scope``."""
+    """Decide which parts of exports can be compared, by their footers alone: see ``read_scope``."""
     chain = inputs.chain
     contracts, is_listed = payload_contracts(chain), chain.manifest.payload_contracts is not None
     late = _begins_late(chain.manifest)

@@ -1,4 +1,4 @@
-"""A node's side: from the raw envelope bytes to what they say, and whether the node said it."""
+"""A node's side: decodes the raw envelope bytes, and checks whether the node signed them."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ SERVED: Final = pa.schema(
         ("unreadable", pa.string()),
     ]
 )
-"""One row per served envelope. ``row_index`` leads back to its bytes; ``digest`` is what its
-BlockchainProof signs. ``signature_problem`` is null where the signature is the registered
-node's; ``is_in_one_form`` tells of the bytes that no signature binds. Where ``unreadable`` says why
-the bytes are no envelope, the place is only claimed."""
+"""One row per served envelope. ``row_index`` leads back to its bytes; ``digest`` is the digest that
+its BlockchainProof signs. ``signature_problem`` is null where the signature is the registered
+node's; ``is_in_one_form`` is about the bytes that no signature covers. Where ``unreadable`` has a
+reason why the bytes are no envelope, the place is only claimed."""
 
 
 def served_envelopes(raw: DataFrame, registered_keys: Mapping[int, bytes]) -> DataFrame:
-    """Return what the nodes' envelopes say (columns of SERVED), decided by their bytes alone.
+    """Return the content of the nodes' envelopes (columns of SERVED), by their bytes alone.
 
-    ``raw`` has the columns of sources.read_raw_envelopes; ``registered_keys`` are the 65 bytes
-    that the registry holds for each node. A node without one has no ``signature_problem``.
+    ``raw`` has the columns of sources.read_raw_envelopes; ``registered_keys`` are the 65 bytes that
+    the registry holds for each node. A node without a key has no ``signature_problem``.
     """
     decode = partial(_decode_batches, registered_keys=dict(registered_keys))
     columns = raw.select("node_id", "row_index", "claimed_sequence_id", "envelope")

@@ -1,7 +1,7 @@
-"""The comparison: what the chain holds under one key, and what a node serves there, judged.
+"""The comparison of one key: the chain's payload, and a node's envelopes.
 
-A key is (originator, sequence). The rows are plain, so that they are judged where they are: in
-Spark's tasks or, of few, in the driver.
+A key is (originator, sequence). The rows are plain, so that they are compared in their place: in
+Spark's tasks or, if few, in the driver.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ Key = tuple[int, Decimal]
 """Originator and sequence."""
 
 NODE_COUNTS: Final = ("expected", "served", "matched", "outside", "undecided")
-"""Per node: envelopes that the chain demands, served rows, matched keys, keys of which the chain
-export cannot tell, and those of them that the contracts need not have given out."""
+"""Per node: envelopes that the chain requires, served rows, matched keys, keys that the chain
+export cannot decide, and those of these keys that the contracts need not have given out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +34,25 @@ class GivenOut:
     """The part that is known of the sequence ids that an originator's contracts gave out."""
 
     highest: int | None
-    """The counter where the chain export ends: a higher one is invented. None where it was not
-    read, or nothing counts."""
+    """The counter at the end of the chain export: a higher id is invented. None where the counter
+    was not read, or nothing counts."""
     last: int = 0
     """Up to which sequence all were given out, by what the chain export contains; 0 where ids are
     sparse."""
     is_whole: bool = False
-    """Whether the chain export is proved to hold all: an id that it does not hold is invented."""
+    """Whether the chain export is proved to be complete: an id that it does not hold is
+    invented."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedNode:
-    """A node, and the part of the chain that its export is held against."""
+    """A node, and the part of the chain for the comparison with its export."""
 
     node_id: int
     first_block: int
-    """A payload below it need not be served."""
+    """A payload below this block need not be served."""
     last_block: int
-    """A payload above it need not be served yet."""
+    """A payload above this block need not be served yet."""
     given_out: Mapping[int, GivenOut]
     """By originator id: of any other, nothing was given out."""
     answered_to: Mapping[int, int] = field(default_factory=dict)
@@ -67,12 +68,12 @@ class Verdict:
     chain: Row | None
     """A row of expected.EXPECTED; None where the chain does not hold the key."""
     is_known: bool
-    """The chain holds it, once."""
+    """The chain holds the key, once."""
     is_required: bool
     is_impossible: bool
-    """No contract can have given it out when the chain export ends."""
+    """No contract can have given the key out when the chain export ends."""
     is_given_out: bool
-    """The contracts have given it out, whether or not the chain export contains it."""
+    """The contracts have given the key out, whether or not the chain export contains it."""
     readable: int = 0
     """Rows that are envelopes."""
     unreadable: int = 0
@@ -92,24 +93,24 @@ class Verdict:
 
     @property
     def is_missing(self) -> bool:
-        """Whether the node had to serve it, and does not."""
+        """Whether the node had to serve the payload, and does not."""
         return self.is_required and not self.readable and not self.unreadable
 
     @property
     def is_quarantined(self) -> bool:
-        """Whether nobody may serve it."""
+        """Whether nobody may serve the payload."""
         reason = None if self.chain is None else self.chain["quarantine_reason"]
         return reason is not None and breaks_the_xip(reason)
 
     @property
     def is_matched(self) -> bool:
-        """Whether the node serves it, and just as the chain demands."""
+        """Whether the node serves the payload, with exactly the expected bytes."""
         is_equal = self.is_known and self.readable > 0 and not self.differing
         return is_equal and not self.is_quarantined
 
     @property
     def is_wrong(self) -> bool:
-        """Whether an envelope stands here that nobody may serve, or nobody can read."""
+        """Whether an envelope here may not be served by any node, or cannot be read."""
         is_bad = self.unsigned + self.unreadable > 0
         return is_bad or (self.is_known and self.readable > 0 and not self.is_matched)
 
@@ -120,15 +121,15 @@ class Verdict:
 
     @property
     def is_outside(self) -> bool:
-        """Whether it is served, but this chain export cannot tell.
+        """Whether an envelope is served, but this chain export cannot decide.
 
-        It lies before its first payload or after its last, in a gap, or is held twice.
+        The key is before the export's first payload or after its last, in a gap, or is held twice.
         """
         return self.readable > 0 and not self.is_known and not self.is_invented
 
     @property
     def is_undecided(self) -> bool:
-        """Whether it is served, and nothing tells whether the contracts ever gave it out."""
+        """Whether an envelope is served, and nothing shows if a contract ever gave out its key."""
         return self.is_outside and not self.is_given_out
 
 
@@ -225,7 +226,7 @@ def node_counts(
 
 
 def covered(tallies: Iterable[VerdictCounts], bins: Bins) -> list[dict[str, int]]:
-    """Return what all tallies say of the blocks (columns of coverage.COVERAGE)."""
+    """Return the sums of all tallies for the blocks (columns of coverage.COVERAGE)."""
     rows = [
         [
             {"node_id": node_id, "first_block": first, **{name: each[name] for name in COUNTS}}

@@ -1,6 +1,6 @@
-"""Everything judged by Spark: for contracts that are not our own.
+"""Everything compared by Spark: for contracts that are not our own.
 
-Screening knows one sequence, that of our own contracts. Those of others count for each originator,
+Screening knows one sequence, that of our own contracts. Other contracts count for each originator,
 or give out sequence ids with gaps and in any order (docs/adr/0050).
 """
 
@@ -51,11 +51,11 @@ class Whole:
     """Payloads under sparse ids that do not count: see expected.without_left_out."""
     judged: Judged
     findings: list[Row]
-    """About the chain export itself."""
+    """Findings about the chain export itself."""
 
 
 def compare_whole(spark: SparkSession, scope: AuditScope) -> Whole:
-    """Judge the nodes of a scope. Raises MalformedLog where a log is no payload of its contract."""
+    """Compare the nodes of a scope. Raises MalformedLog for a log that is no payload."""
     logs, blocks = read_logs(spark, scope.chain), read_blocks(spark, scope.chain)
     with kept(expected_envelopes(logs, blocks, scope.contracts)) as decoded:
         malformed = decoded.filter(sf.col("malformed").isNotNull())

@@ -16,6 +16,6 @@ _WORDS: Final = {
 
 
 def tables_compared(tables: Mapping[str, Sequence[int]]) -> str:
-    """Say of how many nodes each table was compared; ``tables`` is of the audit's summary."""
+    """Return for how many nodes each table was compared; ``tables`` is of the audit's summary."""
     parts = [f"{words} of {counted(len(tables[table]), 'node')}" for table, words in _WORDS.items()]
     return f"{', '.join(parts)}, and the manifests of all nodes compared"

@@ -1,4 +1,4 @@
-"""The report's part on what the chain cost: its figures, and its words."""
+"""The report's part about the chain's costs: its figures, and its text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VARIANT_WORDS: Final = {
 
 
 def cost_problem(costs: CostDigest | str | None) -> str:
-    """Return why the page tells nothing of costs, or nothing where it does."""
+    """Return why the page shows no costs, or nothing where it does."""
     if costs is None:
         return NOT_ASKED_FOR
     return (

@@ -19,7 +19,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from chainkit_jobs.report.formats import THIN
 
 _LEAST: Final = 0.35
-"""Height of one missing or wrong payload among any number: it must be seen."""
+"""Height of one missing or wrong payload among any number: it must be visible."""
 
 _FAULTS: Final = ("wrong", "missing")
 
@@ -40,7 +40,8 @@ _STATES: Final[Mapping[str, dict[str, Any]]] = {
     "matched": {"facecolor": "#0072b2", "edgecolor": "none"},
     "outside": {"facecolor": "#eceff3", "edgecolor": "#b9c2ce", "hatch": "\\\\\\\\"},
 }
-"""From the bottom of a strip to its top. Told apart by darkness and pattern, not by hue alone."""
+"""From the bottom of a strip to its top. Distinguished by darkness and pattern, not by hue
+alone."""
 
 _LABELS: Final = {
     "matched": "served as the chain demands",
@@ -56,9 +57,9 @@ class Layout(StrEnum):
     """The screen that a picture is drawn for."""
 
     WIDE = "wide"
-    """Words stand beside the strips."""
+    """The words are beside the strips."""
     NARROW = "narrow"
-    """Words stand above the strips, which take the whole width."""
+    """The words are above the strips, which take the whole width."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +68,11 @@ class Strip:
 
     node_id: int
     first_block: int | None
-    """The blocks that its export and the chain's both speak of; None if nothing was compared."""
+    """The blocks that both the node's and the chain's export cover; None if nothing was
+    compared."""
     last_block: int | None
     bins: Sequence[Mapping[str, Any]]
-    """Its rows of coverage.COVERAGE, by first_block."""
+    """The node's rows of coverage.COVERAGE, by first_block."""
 
     def total(self, state: str) -> int:
         """Return the payloads in a state over all blocks."""
@@ -151,7 +153,7 @@ def _joined(spans: Sequence[tuple[float, ...]]) -> list[tuple[float, ...]]:
 def _shares(row: Mapping[str, Any]) -> dict[str, tuple[float, float]]:
     """Return where each state of a bin begins and ends, from 0 (bottom) to 1 (top).
 
-    Missing and wrong payloads take their share, and at least what can be seen.
+    Missing and wrong payloads take their share, and at least a visible height.
     """
     total = sum(row[state] for state in _STATES)
     heights = {state: row[state] / total for state in _STATES}
@@ -185,7 +187,7 @@ def _label_above(axes: Axes, places: Sequence[float], labels: Sequence[list[str]
 
 
 def _lines(strip: Strip) -> list[str]:
-    """Return what stands above a strip, in lines for a narrow screen."""
+    """Return the words above a strip, in lines for a narrow screen."""
     # A line ends behind a comma only.
     words = f"node {strip.node_id}: {_in_words(strip)}".replace(" ", "\u00a0")
     return textwrap.wrap(re.sub("(?<=[,:])\u00a0", " ", words), _LINE_LENGTH)

@@ -38,10 +38,10 @@ _STYLE: Final[dict[str, Any]] = {
 def drawn(name: str, description: str, draw: Callable[[], Figure]) -> Markup:
     """Return a figure as an SVG element of the page.
 
-    ``name`` tells it from the others of the page, ``description`` says in words what it shows to
-    whoever cannot see it.
+    ``name`` is unique in the page, ``description`` describes the figure for readers who cannot see
+    it.
     """
-    # The salt makes the ids in an SVG the same on every run, and others in each figure.
+    # The salt makes the ids in an SVG the same on every run, and different in each figure.
     style: Any = {**_STYLE, "svg.hashsalt": f"chainkit-{name}"}
     with matplotlib.rc_context(style):
         svg = _svg(draw())

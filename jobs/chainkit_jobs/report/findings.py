@@ -11,14 +11,14 @@ from typing import Any, Final
 from chainkit_jobs.findings import MEANINGS, Code, Meaning, Severity
 
 MOST_SHOWN: Final = 20
-"""Findings of one code about one node whose evidence stands in the page."""
+"""Findings of one code about one node whose evidence is in the page."""
 
 _LEAST_SHOWN: Final = 3
 _SHOWN_IN_ALL: Final = 1_000
 """With many nodes, fewer of each: a browser has to open the page."""
 
 _UNFOLDED: Final = 60
-"""Up to as many, the page shows them all at once, and prints them with their evidence."""
+"""Up to this number, the page shows all findings at once, and prints them with their evidence."""
 
 _COLUMNS: Final = 8
 """Nodes side by side."""
@@ -38,26 +38,26 @@ class Group:
     """None for the chain export."""
     count: int
     shown: tuple[Finding, ...]
-    """The first ones, in the order of findings.jsonl."""
+    """The group's first findings, in the order of findings.jsonl."""
 
     @property
     def anchor(self) -> str:
-        """Return the id under which the page's own links find it."""
+        """Return the id of the finding's anchor for links within the page."""
         return f"{self.code}-{'chain' if self.node_id is None else self.node_id}"
 
     @property
     def about(self) -> str:
-        """Name what it is about."""
+        """Return the subject of the finding."""
         return CHAIN if self.node_id is None else f"node {self.node_id}"
 
     @property
     def meaning(self) -> Meaning:
-        """Return what the code says."""
+        """Return the meaning of the code."""
         return MEANINGS[self.code]
 
     @property
     def hidden(self) -> int:
-        """Return how many stand in findings.jsonl alone."""
+        """Return how many findings are in findings.jsonl alone."""
         return self.count - len(self.shown)
 
 
@@ -77,12 +77,12 @@ class Matrix:
 
     tables: tuple[Table, ...]
     groups: tuple[Group, ...]
-    """Gravest first, then by what they are about."""
+    """Codes, gravest first, then the subjects."""
     faultless: tuple[int, ...]
     """Nodes that were compared and about which nothing was found."""
     not_found: tuple[Code, ...]
     severities: Mapping[Code, Severity]
-    """By the codes that were found: it follows from what the audit proved and checked."""
+    """By the codes that were found: the severity follows from the audit's proofs and checks."""
 
     def severity_of(self, code: Code) -> Severity:
         """Return how grave findings of a code are in this audit."""
@@ -90,7 +90,7 @@ class Matrix:
 
     @property
     def is_unfolded(self) -> bool:
-        """Whether there are few enough to show them all at once."""
+        """Whether there are few enough findings to show them all at once."""
         return sum(len(group.shown) for group in self.groups) <= _UNFOLDED
 
 
@@ -135,7 +135,7 @@ def _groups(findings: Sequence[Finding], counts: Counter[Key]) -> dict[Key, Grou
 def _gravest_first(
     severities: Mapping[Code, Severity] = MappingProxyType({}),
 ) -> Callable[[Code], tuple[int, str]]:
-    """Return a key to sort codes by, those that were found by their severity in this audit."""
+    """Return a sort key for codes; codes that were found count by their severity in this audit."""
 
     def key(code: Code) -> tuple[int, str]:
         return severities.get(code, MEANINGS[code].severity).rank, code.value

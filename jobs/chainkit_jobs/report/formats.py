@@ -15,10 +15,10 @@ from chainkit_jobs.cost.terminal import decimal_text
 
 NOTHING: Final = "–"
 THIN: Final = "\u202f"
-"""Between the digits of a number, and before its sign: narrow, and no line ends there."""
+"""Between the digits of a number, and before its sign: narrow, without a line break."""
 
 ENVELOPE_SHOWN: Final = 1_024
-"""Bytes of an envelope in the page; all of them stand in findings.jsonl."""
+"""Bytes of an envelope in the page; findings.jsonl has all bytes."""
 
 _INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _ETHER: Final = 18
@@ -29,7 +29,7 @@ _GWEI: Final = 9
 def visible(value: Any) -> Any:
     r"""Spell out what would not show, or would turn the text around: ``\u202e``.
 
-    Addresses of nodes and what was wrong with their bytes come from strangers.
+    Addresses of nodes, and parts of their wrong bytes, come from strangers.
     """
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
@@ -46,7 +46,7 @@ def shorten(value: bytes | str | None) -> str:
 
 
 def hex_text(value: bytes | str | None) -> str:
-    """Show bytes as 0x hex, text as it is."""
+    """Return bytes as 0x hex, text unchanged."""
     if value is None:
         return NOTHING
     return "0x" + value.hex() if isinstance(value, bytes) else value
@@ -80,7 +80,7 @@ def gwei(price: Decimal | None) -> str:
 
 
 def percent(share: Decimal | None) -> str:
-    """Show a share, of at most 12 digits, in percent and to the last of them."""
+    """Return a share, of at most 12 digits, in percent with all its digits."""
     return NOTHING if share is None else f"{decimal_text(int(share.scaleb(12)), 10)}{THIN}%"
 
 

@@ -30,10 +30,10 @@ SECTIONS: Final = {
     "cost": "Cost of the chain",
     "inputs": "Inputs and digests",
 }
-"""The page's headings, by the anchors that its links use."""
+"""The page's headings, by the anchors of its links."""
 
 MOST_GAPS: Final = 200
-"""Rows of the coverage that the page spells out; all of them stand in coverage.jsonl."""
+"""Rows of the coverage that the page spells out; coverage.jsonl has all rows."""
 
 Row = Mapping[str, Any]
 
@@ -43,17 +43,18 @@ class ReportInput:
     """Everything that the page shows; the same input gives the same bytes."""
 
     summary: Row
-    """As outputs.summarize returns it."""
+    """In the form of outputs.summarize."""
     findings: Sequence[Row]
     """Columns of findings.FINDINGS, in their order."""
     coverage: Sequence[Row]
     """Columns of coverage.COVERAGE, by node and block."""
     costs: CostDigest | str | None
-    """The chain's costs, the reason why they are not known, or None where nobody asked."""
+    """The chain's costs, the reason why they are not known, or None where they were not
+    requested."""
 
 
 def render_report(report: ReportInput) -> str:
-    """Return the page as HTML. It loads nothing, runs no script, and escapes all text."""
+    """Return the page as HTML. The page loads nothing, runs no script, and escapes all text."""
     summary = report.summary
     compared = [node["node_id"] for node in summary["nodes"] if node["compared"]]
     matrix = findings_matrix(report.findings, compared)

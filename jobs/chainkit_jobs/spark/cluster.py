@@ -41,7 +41,7 @@ def is_local(master: str) -> bool:
 
 
 def check_master(master: str) -> None:
-    """Raise ConfigurationError where a master can be seen not to answer, before Java starts.
+    """Raise ConfigurationError where a master visibly does not answer, before Java starts.
 
     Spark itself asks a dead standalone master for a minute, and then stops in mid-sentence.
     """
@@ -57,7 +57,7 @@ def check_master(master: str) -> None:
 
 def _check_standalone(master: str) -> None:
     reasons = []
-    # More than one where masters stand by for each other; one that answers is enough.
+    # Several masters may replace each other; one that answers is enough.
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         if not host or not port.isdecimal() or int(port) > 65535:
@@ -86,7 +86,7 @@ def _is_web_page(connection: socket.socket) -> bool:
 def check_workers(context: SparkContext) -> None:
     """Raise ConfigurationError unless the workers import this version of chainkit.
 
-    Another version may decide otherwise, and nobody would see it in the result.
+    Another version may decide differently, and the result would not show this.
     """
     tasks = context.defaultParallelism
     versions = set(context.parallelize(range(tasks), tasks).mapPartitions(_version).collect())

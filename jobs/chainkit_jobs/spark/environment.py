@@ -41,7 +41,7 @@ _UNUSED_LIBRARY: Final = frozenset(
 )
 _UNUSED_FOLDERS: Final = frozenset({"__pycache__", "tests", "include"})
 _COMPRESSION: Final = 1
-"""gzip's fastest: a network inside a cluster is faster than its higher levels."""
+"""gzip's fastest level: a network inside a cluster is faster than its higher levels."""
 
 _LAUNCHER: Final = """\
 #!/bin/sh
@@ -66,12 +66,12 @@ print(*sorted(f for f in files | mapped if f and f.startswith("/") and not f.sta
 
 
 def pack_environment(archive: Path) -> int:
-    """Write this interpreter, chainkit and what chainkit[audit] needs; return the bytes written.
+    """Write this interpreter, chainkit and the packages of chainkit[audit]; return the size.
 
-    The same installation gives the same bytes.
-    ``archive`` ends in .tar.gz, which Spark unpacks. It fits workers of the same system and
-    processor whose C library is not older. Raises StoreError where it exists or cannot be
-    written, ConfigurationError where this environment cannot be moved to another machine.
+    The same installation gives the same bytes. ``archive`` ends in .tar.gz, which Spark unpacks.
+    The archive fits workers of the same system and processor whose C library is not older. Raises
+    StoreError where the archive exists or cannot be written, ConfigurationError where this
+    environment cannot be moved to another machine.
     """
     if archive.exists():
         raise StoreError(f"output {archive}", None, "already exists")
@@ -106,7 +106,7 @@ def _copy_interpreter(stage: Path) -> None:
     library = Path(sysconfig.get_path("stdlib"))
     ignored = shutil.ignore_patterns(*_UNUSED_LIBRARY, "__pycache__", "config-*", "*.a")
     shutil.copytree(library, stage / "lib" / library.name, ignore=ignored)
-    # Where it is built in, as in Debian, or lies elsewhere, _check_moved has the last word.
+    # If libpython is built in, as in Debian, or is elsewhere, _check_moved decides.
     shared = library.parent / str(sysconfig.get_config_var("INSTSONAME"))
     if shared.is_file():
         shutil.copy2(shared, stage / "lib" / shared.name)
@@ -116,7 +116,7 @@ def _copy_packages(target: Path) -> None:
     for name in _OWN_PACKAGES:
         spec = importlib.util.find_spec(name)
         assert spec is not None and spec.submodule_search_locations is not None
-        # Not by its list of files: a clone's installation lists none of them.
+        # Not by the distribution's list of files: a clone's installation lists none of them.
         [source] = spec.submodule_search_locations
         shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__"))
     for package in needed_distributions():
@@ -144,9 +144,9 @@ def needed_distributions() -> list[Distribution]:
 def packages_behind(
     package: Distribution, extras: Collection[str], without: Collection[str] = ()
 ) -> dict[str, Distribution]:
-    """Return the installed packages that a package needs with extras, by name, not itself.
+    """Return the installed packages that a package needs with extras, by name, without itself.
 
-    ``without`` names packages that are left out with all that only they need. Raises
+    ``without`` names packages that are left out, with all that only they need. Raises
     ConfigurationError where a package is missing.
     """
     itself = canonicalize_name(package.name)
@@ -178,12 +178,12 @@ def _requirements(package: Distribution, extras: frozenset[str]) -> Iterator[Req
 
 
 def _check_moved(stage: Path) -> None:
-    """Prove that the copy imports every job, and nothing from where it was copied."""
+    """Prove that the copy imports every job, and nothing from the original place."""
     zips = sorted(str(path) for path in Path(_find_spark_home(), "python", "lib").glob("*.zip"))
     command = [str(stage / "bin" / "python"), "-c", _CHECK, *zips]
     environment = {"PATH": os.defpath, "PYTHONPATH": os.pathsep.join(zips)}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"
-    # A home of its own: matplotlib leaves a cache there, which is no part of the archive.
+    # A separate home: matplotlib leaves a cache there, which is no part of the archive.
     with tempfile.TemporaryDirectory(prefix="chainkit-environment-") as home:
         environment["HOME"] = home
         done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=home)
@@ -198,7 +198,7 @@ def _check_moved(stage: Path) -> None:
 def write_archive(folder: Path, archive: Path) -> None:
     """Write a folder as .tar.gz: files of the same content and time give the same bytes.
 
-    Raises OSError where it cannot.
+    Raises OSError where the archive cannot be written.
     """
     with (
         archive.open("wb") as file,
@@ -212,6 +212,7 @@ def _reproducible(member: tarfile.TarInfo) -> tarfile.TarInfo:
     member.uid = member.gid = 0
     member.uname = member.gname = ""
     if member.isdir():
-        # A folder's time is that of the copy. A file's stays: by it Python finds stale bytecode.
+        # A folder's time is that of the copy. A file's time stays: Python finds stale bytecode by
+        # it.
         member.mtime = 0
     return member

@@ -22,7 +22,7 @@ def is_read_failure(error: Exception) -> bool:
 
 
 def read_problem(frame: DataFrame) -> str | None:
-    """Read all rows of a frame and say why Spark cannot, or None where it can."""
+    """Read all rows of a frame and return why Spark cannot read them, or None where it can."""
     try:
         frame.write.format("noop").mode("overwrite").save()
     except SPARK_ERRORS as error:
@@ -31,16 +31,16 @@ def read_problem(frame: DataFrame) -> str | None:
 
 
 def session_in(context: SparkContext) -> SparkSession:
-    """Return the session of a context, which it has from the first time that somebody asks.
+    """Return the session of a context, which is made at the first call.
 
-    Ask where tables are wanted, not before: Java takes two seconds to load SQL.
+    Call this only where tables are needed: Java takes two seconds to load SQL.
     """
     return SparkSession(context)
 
 
 @contextmanager
 def kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """Keep a frame between the actions that need it, and let go of it."""
+    """Keep a frame between the actions that need it, and release it."""
     frame.persist()
     try:
         yield frame

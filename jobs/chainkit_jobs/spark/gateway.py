@@ -14,7 +14,8 @@ from pyspark.java_gateway import launch_gateway
 from chainkit_jobs.spark_paths import java_environment
 
 INCUBATOR_WARNING: Final = b"WARNING: Using incubator modules: jdk.incubator.vector\n"
-"""Spark adds the module to each Java that it starts; no option of either hides the warning."""
+"""Spark adds the module to each Java that it starts; no option of Spark or Java hides the
+warning."""
 
 _STDERR: Final = 2
 
@@ -26,7 +27,7 @@ def launch_java(conf: SparkConf) -> Any:
     ``launch_gateway`` raises.
     """
     reading, writing = os.pipe()
-    # Both outlive this call: they end with Java, or with this process.
+    # Both threads outlive this call: they end with Java, or with this process.
     pipe, target = os.fdopen(reading, "rb"), os.fdopen(os.dup(_STDERR), "wb")
     Thread(target=pass_on, args=(pipe, target), daemon=True).start()
     try:
@@ -49,12 +50,12 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 
 def pass_on(source: Any, target: BinaryIO) -> None:
-    """Copy as soon as it comes, up to the end, all but the warning; then close both."""
+    """Copy each piece at once, up to the end, except the warning; then close both files."""
     held = b""
     with source, target:
         while chunk := source.read1():
             held = (held + chunk).replace(INCUBATOR_WARNING, b"")
-            # The warning may come in pieces: its beginning waits for the rest.
+            # The warning may come in pieces: its beginning waits for the next piece.
             kept = max(n for n in range(len(INCUBATOR_WARNING)) if _ends_with_first(held, n))
             target.write(held[: len(held) - kept])
             target.flush()

@@ -37,8 +37,8 @@ _SETTINGS: Final = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     # An envelope may hold a payload near the block's gas limit: few rows, so that a batch fits.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
-    # Arrow's allocator: memory goes from batch to batch. Given back to the system and taken again,
-    # it is filled with zeros each time.
+    # Arrow's allocator: memory stays from batch to batch. Memory that is returned to the system and
+    # taken again is filled with zeros each time.
     "spark.executorEnv.MIMALLOC_PURGE_DELAY": "-1",
     "spark.executorEnv.MIMALLOC_ALLOW_LARGE_OS_PAGES": "1",
 }
@@ -46,7 +46,7 @@ _SETTINGS: Final = {
 _LOCAL_SETTINGS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # The default of 200 suits a cluster; here each empty one costs more than it brings.
+    # The default of 200 suits a cluster; here each empty partition costs more than it brings.
     "spark.sql.shuffle.partitions": "8",
 }
 
@@ -57,7 +57,7 @@ _LOCAL_HEAP: Final = "2g"
 
 
 def require_java() -> None:
-    """Raise ConfigurationError, with how to get it, where Java is missing or too old."""
+    """Raise ConfigurationError, with advice how to install it, where Java is missing or too old."""
     version = java_version()
     if version is None or version < MINIMUM_JAVA:
         raise ConfigurationError(
@@ -78,11 +78,11 @@ def spark_session(
 def spark_context(
     master: str = DEFAULT_MASTER, settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkContext]:
-    """Give a context and stop it at the end; one that runs already is used and left running.
+    """Yield a context and stop it at the end; a running context is used and left running.
 
-    ``settings`` come on top of the audit's own. Under spark-submit the master is the one that it
-    was given, and what it sets is kept. Raises ConfigurationError where Java is missing, where
-    ``master`` names no cluster that answers, or where its workers cannot run the audit.
+    ``settings`` come on top of the audit's own. Under spark-submit the master is the submitted one,
+    and its settings are kept. Raises ConfigurationError where Java is missing, where ``master``
+    names no cluster that answers, or where its workers cannot run the audit.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -113,7 +113,7 @@ def spark_context(
 def keep_interruption() -> Iterator[None]:
     """Raise KeyboardInterrupt where an error arose while one was handled.
 
-    PySpark closes a socket after Ctrl-C that it has not opened yet, and only that error is left.
+    After Ctrl-C, PySpark closes a socket that it has not opened yet, and only this error is left.
     """
     try:
         yield
@@ -128,7 +128,7 @@ def keep_interruption() -> Iterator[None]:
 
 @contextmanager
 def _workers_starting(context: SparkContext) -> Iterator[None]:
-    """Have Python workers start beside what the driver does before it needs them."""
+    """Start Python workers in parallel with the driver's first work."""
     tasks = context.parallelize(range(context.defaultParallelism), context.defaultParallelism)
     with ThreadPoolExecutor(1) as pool:
         pool.submit(tasks.foreach, _do_nothing)
@@ -144,11 +144,11 @@ def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkCont
     log_settings = Path(__file__).parent / "templates" / "log4j2.properties"
     java_options = f"-Dlog4j2.configurationFile={log_settings.as_uri()}"
     if is_local(master):
-        # Python does the work, Java hands it out: what its second compiler would gain, it costs
-        # first, on the cores that Python needs. Without it, less room is kept for what the first
-        # one makes than Spark may need.
+        # Python does the work, Java distributes it: Java's second compiler costs more on the cores
+        # that Python needs than it gains. Without it, less space is reserved for the first
+        # compiler's code than Spark may need.
         java_options += " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-        # Little is kept there: no core is free for a collector that works beside them.
+        # Java keeps little memory: no core is free for a collector in parallel.
         java_options += " -XX:+UseSerialGC"
     all_settings = {
         **_settings(master, scratch),
@@ -165,7 +165,7 @@ def _start(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkCont
 
 
 def _start_submitted(master: str, scratch: Path, settings: Mapping[str, str]) -> SparkContext:
-    """Start in the Java process that spark-submit started, with all that it was told."""
+    """Start in the Java process that spark-submit started, with all its settings."""
     _silence_py4j()
     SparkContext._ensure_initialized()
     submitted = SparkConf()
@@ -174,7 +174,7 @@ def _start_submitted(master: str, scratch: Path, settings: Mapping[str, str]) ->
         raise ConfigurationError("--master", f"what spark-submit was given, {own}", repr(master))
     if is_local(own):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Lost workers and a cluster without a free one are told at this level.
+    # Lost workers and a cluster without a free worker are logged at this level.
     defaults = {**_settings(own, scratch), "spark.log.level": "WARN"}
     kept = {name: value for name, value in defaults.items() if not submitted.contains(name)}
     context = _get_or_create(own, kept | dict(settings))
@@ -203,16 +203,16 @@ def _get_or_create(master: str, settings: Mapping[str, str]) -> SparkContext:
             SparkContext._ensure_initialized(gateway=launch_java(wanted))
         return SparkContext.getOrCreate(wanted)
     except Exception as error:  # Java's, py4j's and Spark's own have no common type
-        # An exception of Java comes with its whole stack: its last cause says it best.
+        # An exception of Java comes with its whole stack: its last cause is the clearest.
         causes = [line for line in str(error).splitlines() if "Exception: " in line or "[" in line]
         reason = causes[-1].strip(": \t") if causes else str(error).strip()
         raise ConfigurationError("Spark", f"a session at {master}", reason) from error
 
 
 def _silence_py4j() -> None:
-    """Log nothing of py4j's: Ctrl-C breaks its calls off, and it logs a traceback for each."""
+    """Log nothing of py4j's: Ctrl-C interrupts its calls, and it logs a traceback for each."""
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    # Some of its lines go to the root logger, which other modules of the process use as well.
+    # Some lines of py4j go to the root logger, which other modules of the process use as well.
     logging.getLogger().addFilter(_is_not_of_py4j)
 
 
@@ -234,7 +234,7 @@ def _master_of(context: SparkContext) -> str:
 def _stop(context: SparkContext, leftover: Path | None) -> None:
     # Ctrl-C ends the Java process of spark-submit first: then nothing is left to stop.
     with suppress(Py4JError, OSError):
-        # A session outlives its context in what it remembers for the next one.
+        # A session outlives its context in its caches, which must not reach the next session.
         session = SparkSession.getActiveSession()
         (context if session is None else session).stop()
     if leftover is not None:

@@ -15,11 +15,12 @@ from chainkit.cli.main import main
 
 
 def run() -> None:
-    """Run ``chainkit`` with this program's arguments; returns where its exit code is 0.
+    """Run ``chainkit`` with this program's arguments; returns where the exit code is 0.
 
-    Raises SystemExit with any other. Some hosts (Databricks) take every SystemExit for a failure.
+    Raises SystemExit with any other code. Some hosts (Databricks) take every SystemExit for a
+    failure.
     """
-    # Usage errors name the command that its help and documentation name.
+    # Usage errors show the command's name in its help and documentation.
     sys.argv[0] = "chainkit"
     try:
         main()

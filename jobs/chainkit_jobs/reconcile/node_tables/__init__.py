@@ -1,7 +1,8 @@
 """A node's tables beside its envelopes: columns, quarantine, journal, registry, cursor.
 
-None of it decides about an envelope; the bytes and the chain do (ADR 0008). Where it contradicts
-the chain, whoever reads the node's database or export is misled, and that is found here.
+No such table decides about an envelope; the bytes and the chain do (ADR 0008). Where a table
+contradicts the chain, it misleads readers of the node's database or export, and this package
+reports it.
 """
 
 from chainkit_jobs.reconcile.node_tables.job import NodeTables, node_table_findings

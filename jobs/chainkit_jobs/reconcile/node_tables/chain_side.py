@@ -1,4 +1,4 @@
-"""The chain's side of the comparison: its tables, and what of them is not served."""
+"""The chain's side of the comparison: its tables, and the payloads that are not served."""
 
 from __future__ import annotations
 

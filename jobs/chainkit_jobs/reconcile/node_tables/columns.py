@@ -1,4 +1,4 @@
-"""ENVELOPE_COLUMNS_CONTRADICT: what a node's table says beside envelopes that are right."""
+"""ENVELOPE_COLUMNS_CONTRADICT: a node's columns beside envelopes that are right."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ _TAKEN_APART: Final = pa.schema(
         ("digest", pa.binary()),
     ]
 )
-"""A row's columns as ``said_``, and what its bytes say; ``own_payload`` is the sha256 in hex."""
+"""A row's columns as ``said_``, and the values from its bytes; ``own_payload`` is the sha256 in
+hex."""
 
 
 def column_findings(
@@ -62,10 +63,10 @@ def column_findings(
     chain: ChainSide,
     misplaced: DataFrame | None = None,
 ) -> list[dict[str, Any]]:
-    """Compare the columns beside all envelopes whose bytes are what the chain demands.
+    """Compare the columns beside all envelopes whose bytes are the expected ones.
 
-    Sums do not tell rows that have exchanged their columns. The bytes do: ``misplaced``
-    is ``node_id`` and ``claimed_sequence_id`` of rows whose bytes hold another sequence.
+    Sums do not show rows that have exchanged their columns. The bytes do: ``misplaced`` is
+    ``node_id`` and ``claimed_sequence_id`` of rows whose bytes hold another sequence.
     """
     blocks = chain.manifest.to_block - chain.manifest.from_block
     step = 1 + blocks // MOST_BUCKETS
@@ -84,7 +85,7 @@ def column_findings(
 
 
 def _suspects(rows: DataFrame, valid: DataFrame, buckets: DataFrame, step: int) -> DataFrame:
-    """Return the rows of doubtful buckets whose columns are not those of the sequence they name."""
+    """Return the rows of doubtful buckets whose columns differ from those of their sequence."""
     some = rows.withColumn("bucket", bucket(step)).join(
         sf.broadcast(buckets), ["node_id", "bucket"], "left_semi"
     )
@@ -115,7 +116,7 @@ def _take_apart(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_row(row: dict[str, Any]) -> dict[str, Any] | None:
-    """Add what a row's bytes say; None where no chain demands such bytes: graver codes say so."""
+    """Add the values from a row's bytes; None for unexpected bytes, which graver codes report."""
     try:
         served = parse_originator_envelope(row.pop("envelope"))
         event = message_sent(b"", served.client_envelope, served.sequence_id, served.originator_id)
@@ -136,14 +137,14 @@ def read_row(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _contradictions(apart: DataFrame, valid: DataFrame) -> DataFrame:
-    # Only rows whose bytes the chain demands: the others have graver codes.
+    # Only rows with the expected bytes: the others have graver codes.
     is_right = (
         (sf.col("own_ns") == sf.col("originator_ns"))
         & (sf.col("own_transaction") == sf.col("transaction_hash"))
         & (sf.col("own_payload") == sf.col("payload_sha256"))
     )
     placed = apart.join(valid, list(_KEY), "inner").filter(is_right)
-    # A payload that may be served names its topic; SQL cannot read that one in every form.
+    # A payload that may be served names its topic; SQL cannot read the topic in every form.
     placed = placed.withColumn("topic", sf.col("own_topic"))
     differing = sf.array_compact(sf.array(*[_difference(name) for name in PLACE]))
     log = ("block_number", "log_index", "transaction_hash")

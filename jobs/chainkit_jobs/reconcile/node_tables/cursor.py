@@ -1,4 +1,4 @@
-"""NODE_CURSOR_CONTRADICTS: a manifest held against itself, and against its own files."""
+"""NODE_CURSOR_CONTRADICTS: compares a manifest with itself, and with its own files."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from chainkit_jobs.reconcile.node_tables.rows import finding
 from chainkit_jobs.sources import Export
 
 _RANGED: Final = ("envelopes", "quarantine")
-"""Tables whose rows stand in the export's blocks; a journal tells of blocks that are gone."""
+"""Tables whose rows are in the export's blocks; a journal is about blocks that are gone."""
 
 Bounds = tuple[int, int]
 Problem = tuple[str, str, str]
-"""Its kind, the file or field, and the fault."""
+"""The kind of fault, the file or field, and the fault."""
 
 
 def cursor_findings(node: NodeExport) -> list[dict[str, Any]]:
-    """Return what the manifest of a node's export says that cannot be so.
+    """Return the impossible statements in the manifest of a node's export.
 
     Only the files' footers are read: the number of rows, and the lowest and highest values.
     """
     problems = [*_manifest_problems(node.manifest), *_file_problems(node.export)]
-    # A fault in whatever wrote the files is in each of them: it is told once.
+    # A fault of the program that wrote the files is in each file: it is reported once.
     files: dict[str, list[tuple[str, str]]] = {}
     for kind, name, problem in sorted(problems):
         files.setdefault(kind, []).append((name, problem))
@@ -46,7 +46,7 @@ def _in_words(problems: Sequence[tuple[str, str]]) -> str:
 def _manifest_problems(manifest: Manifest) -> Iterator[Problem]:
     final_block = manifest.final_block
     if final_block is None:
-        return  # nothing is said that its ranges could contradict
+        return  # there is no statement that its ranges could contradict
     if final_block > manifest.to_block:
         expected = f"expected up to to_block, {manifest.to_block}, got {final_block}"
         yield "final block", "final_block", expected
@@ -62,7 +62,7 @@ def _file_problems(export: Export) -> Iterator[Problem]:
             with pq.ParquetFile(export.directory / name) as file:
                 metadata = file.metadata
         except PARQUET_ERRORS:
-            continue  # the table is said to be unreadable where it is compared
+            continue  # the table's own comparison reports that it is unreadable
         if metadata.num_rows != about["rows"]:
             told = about["rows"]
             problem = f"expected {told} rows, as its manifest says, got {metadata.num_rows}"
@@ -92,7 +92,7 @@ def _reorg_problem(export: Export, metadata: pq.FileMetaData) -> str | None:
 
 
 def _bounds(metadata: pq.FileMetaData, column: str) -> Bounds | None:
-    """Return the lowest and highest value of a column; None where the footer does not tell."""
+    """Return the lowest and highest value of a column; None where the footer lacks them."""
     names = metadata.schema.names
     if column not in names:
         return None
@@ -102,5 +102,5 @@ def _bounds(metadata: pq.FileMetaData, column: str) -> Bounds | None:
         return None
     lowest, highest = [each.min for each in found], [each.max for each in found]
     if not all(isinstance(value, int) for value in (*lowest, *highest)):
-        return None  # a column of another type, which is told where its table is compared
+        return None  # a column of another type, which the table's own comparison reports
     return min(lowest), max(highest)

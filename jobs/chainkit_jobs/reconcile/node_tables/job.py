@@ -1,4 +1,4 @@
-"""All that nodes' exports say beside their envelopes, held against the chain."""
+"""Compares all tables of nodes' exports beside their envelopes with the chain."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class NodeTables:
     findings: Rows
     """Columns of finding_rows.COLUMNS."""
     not_compared: tuple[str, ...]
-    """A sentence each, as comparability.Comparability has them."""
+    """A sentence each, as in comparability.Comparability."""
     unreadable: tuple[str, ...] = ()
     """A sentence for each table that is there and cannot be read."""
     compared: dict[str, list[int]] | None = None
-    """Table to the ids of the nodes that it was compared of; None where nobody asked."""
+    """Table to the ids of the nodes whose table was compared; None where this was not requested."""
 
 
 def node_table_findings(
@@ -60,9 +60,9 @@ def node_table_findings(
     """Compare the other tables and columns of the scope's compared nodes with the chain.
 
     ``expected`` has the columns of expected.EXPECTED; one that contains only payloads with a
-    ``quarantine_reason`` will do. ``found`` are the findings about these nodes' envelopes.
-    ``misplaced``, if it is known: see columns.column_findings. Raises StoreError where the chain
-    export lacks a table.
+    ``quarantine_reason`` will do. ``found`` are the findings about these nodes' envelopes. For
+    ``misplaced``, if known, see columns.column_findings. Raises StoreError where the chain export
+    lacks a table.
     """
     nodes = scope.compared
     if not nodes:
@@ -108,7 +108,7 @@ def _ids(nodes: Sequence[NodeExport]) -> list[int]:
 def _readable(
     nodes: Sequence[NodeExport],
 ) -> tuple[dict[str, list[NodeExport]], list[str], list[str]]:
-    """Return the nodes that have each table; sentences for what they lack, and cannot be read."""
+    """Return the nodes that have each table; sentences for missing and unreadable tables."""
     readable: dict[str, list[NodeExport]] = {table: [] for table in SCHEMAS}
     sentences, unreadable = [], []
     for node in nodes:
@@ -123,7 +123,7 @@ def _readable(
         for table in SCHEMAS:
             if table in lacking:
                 continue
-            # To read millions of rows twice, only to know that they can be read, costs too much.
+            # A second read of millions of rows, only to check that it works, costs too much.
             problem = table_problem(node.export, table, with_rows=table != "envelopes")
             if problem is None:
                 readable[table].append(node)
@@ -140,15 +140,15 @@ def _unreadable(node: NodeExport, table: str, problem: str) -> str:
 def _without_broken(
     table: str, nodes: Sequence[NodeExport], step: Step
 ) -> tuple[Rows, dict[int, str]]:
-    """Run a step; where Spark fails, without the nodes for which it fails alone.
+    """Run a step; where Spark fails, without the nodes whose tables alone make it fail.
 
-    Returns what was found, and by id a sentence for each node that was left out.
+    Returns the step's result, and by id a sentence for each node that was left out.
     """
     try:
         return step(nodes), {}
     except SPARK_ERRORS as error:
         problems = [_problem(table, node, step) for node in nodes]
-        # Where it fails for all, it need not be any node's fault.
+        # Where the step fails for all nodes, it need not be any node's fault.
         if not any(problems) or (all(problems) and not is_read_failure(error)):
             raise
     judged = list(zip(nodes, problems, strict=True))

@@ -1,7 +1,7 @@
-"""A node's journal of what reorgs took back, against what the chain holds since.
+"""Compares a node's journal of reorgs with the chain's present payloads.
 
 Nearly all entries agree with the chain at once. For the transactions of the others, all entries and
-payloads are brought together, and ``journal_judgement`` decides.
+payloads are brought together, and ``journal_check`` decides.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ ENTRIES: Final = pa.schema(
         ("digest", pa.binary()),
     ]
 )
-"""A journal's entry. ``payload_sha256`` (hex) and ``digest``, what its BlockchainProof signs, are
-null where the entry holds no envelope that can be read."""
+"""A journal's entry. ``payload_sha256`` (hex) and ``digest``, which its BlockchainProof signs, are
+null where the entry holds no readable envelope."""
 
 
 def journal_entries(spark: SparkSession, nodes: Sequence[NodeExport]) -> DataFrame:
@@ -61,7 +61,7 @@ def _read_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def read_entry(row: dict[str, Any]) -> dict[str, Any]:
-    """Replace the envelope of a row of chainkit.exports.tables.JOURNAL by what it is known by."""
+    """Replace the envelope of a row of chainkit.exports.tables.JOURNAL by its digests."""
     envelope = row.pop("envelope")
     if envelope is None:
         return row
@@ -80,7 +80,7 @@ def read_entry(row: dict[str, Any]) -> dict[str, Any]:
 def journal_findings(
     spark: SparkSession, nodes: Sequence[NodeExport], chain: ChainSide
 ) -> list[dict[str, Any]]:
-    """Judge each journal by the chain up to its node's last block."""
+    """Compare each journal with the chain up to its node's last block."""
     entries = journal_entries(spark, nodes).persist()
     try:
         if entries.isEmpty():
@@ -101,7 +101,7 @@ def journal_findings(
 def _doubted(entries: DataFrame, chain: ChainSide) -> DataFrame:
     """Return entries that do not agree with the chain at once, with ``target``.
 
-    ``target`` is the payload's sequence now, as the journal says; null where it was dropped.
+    ``target`` is the payload's present sequence by the journal; null where it was dropped.
     """
     target = sf.when(entries.outcome == KEPT, entries.sequence_id).when(
         entries.outcome == MOVED, entries.new_sequence_id

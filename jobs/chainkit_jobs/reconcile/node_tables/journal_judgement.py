@@ -22,7 +22,7 @@ _Payload = tuple[int, bytes, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A payload that a node says a reorg took back (chainkit.exports.tables.JOURNAL)."""
+    """A payload that a reorg took back, by a node's journal (chainkit.exports.tables.JOURNAL)."""
 
     node_id: int
     reorg_id: int
@@ -38,12 +38,12 @@ class Entry:
 
     @property
     def payload(self) -> _Payload:
-        """Its key."""
+        """The payload's key."""
         return self.originator_id, self.transaction_hash, self.payload_sha256
 
     @property
     def target(self) -> int | None:
-        """The sequence that the payload has now, as the journal says; None if it has none."""
+        """The payload's present sequence by the journal; None if it has none."""
         return {KEPT: self.sequence_id, MOVED: self.new_sequence_id}.get(self.outcome)
 
 
@@ -60,7 +60,7 @@ class Held:
 
     @property
     def payload(self) -> _Payload:
-        """Its key."""
+        """The payload's key."""
         return self.originator_id, self.transaction_hash, self.payload_sha256
 
 
@@ -72,9 +72,9 @@ def judge_journal(
 ) -> list[dict[str, Any]]:
     """Return findings, one per node and sequence, about entries that the chain contradicts.
 
-    ``entries`` are all of the transactions in question, ``held`` all payloads of these and under
-    the sequences that the entries name. ``last_blocks`` is how far each node is, ``counter`` the
-    contracts' in the chain export's last block, None where it was not read.
+    ``entries`` are all entries of the transactions in question, ``held`` all payloads of these
+    transactions and under the entries' sequences. ``last_blocks`` has each node's last block,
+    ``counter`` is the contracts' in the chain export's last block, None where it was not read.
     """
     by_node: dict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
@@ -113,7 +113,7 @@ def _problems(
     answered: Counter[_Payload] = Counter()
     latest = _latest_reorgs(entries)
     for entry in entries:
-        # A later reorg may have taken back what this entry says of an earlier one.
+        # A later reorg may have taken back what this entry records of an earlier one.
         place = entry.originator_id, entry.target, entry.transaction_hash
         if latest.get(place, 0) > entry.reorg_id:
             continue

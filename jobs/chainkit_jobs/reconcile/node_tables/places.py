@@ -1,4 +1,4 @@
-"""Where each payload stands on the chain, and all that a node's table may say of it beside it.
+"""Each payload's place on the chain, and the values of a node's columns beside it.
 
 Read from the logs by SQL alone: millions of rows are compared with these, none in Python.
 """
@@ -37,12 +37,12 @@ _LENGTH: Final = 8
 def payload_places(logs: DataFrame, blocks: DataFrame, contracts: PayloadContracts) -> DataFrame:
     """Return the columns of PLACE for each payload event, ``posted_topic`` and ``payload_sha256``.
 
-    The topic of a payload that is not in quarantine is the one it is served under, as topics has
-    it; the posted one is a kind byte and the event's identifier. The hash is in hex.
+    The topic of a payload that is not in quarantine is the served topic, as in topics; the posted
+    topic is a kind byte and the event's identifier. The hash is in hex.
 
-    ``logs`` and ``blocks`` have the columns of exports.tables; the logs are ones that
-    screening has decoded, so that their data has the one form that a contract emits:
-    identifier, offset, sequence id, length, payload.
+    ``logs`` and ``blocks`` have the columns of exports.tables; the logs are ones that screening has
+    decoded, so that their data has the one form that a contract emits: identifier, offset, sequence
+    id, length, payload.
     """
     kinds = {
         contracts.group_messages: (MESSAGE_SENT_TOPIC, TopicKind.GROUP_MESSAGE),

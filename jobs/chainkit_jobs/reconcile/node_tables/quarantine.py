@@ -29,7 +29,7 @@ _COMPARED: Final = (
     "posted_topic",
     "payload_sha256",
 )
-"""Columns of places.payload_places that a row of the quarantine tells, too."""
+"""Columns of places.payload_places that a row of the quarantine also has."""
 
 
 def quarantine_findings(
@@ -99,7 +99,7 @@ def _difference(name: str) -> Column:
 
 
 def _kind(counter: int | None) -> Column:
-    """Say what is wrong with a row, or null where nothing is, or the chain export cannot tell."""
+    """Return a row's fault, or null where it has none, or the chain export cannot decide."""
     highest = sf.lit(None if counter is None else Decimal(counter)).cast("decimal(20,0)")
     is_impossible = reduce(
         or_,

@@ -1,6 +1,6 @@
-"""The tables of nodes' exports beside the envelopes: which there are, and whether they can be read.
+"""The tables of nodes' exports beside the envelopes: which exist, and whether they are readable.
 
-Nothing here ends an audit: what one node's export lacks is told in a sentence, and the others are
+No fault here ends an audit: a sentence reports what one node's export lacks, and the others are
 compared.
 """
 
@@ -55,8 +55,8 @@ def has_rows(export: Export, table: str) -> bool:
 def table_problem(export: Export, table: str, with_rows: bool = True) -> str | None:
     """Return why a table that the export holds cannot be read, or None where it can.
 
-    ``with_rows`` reads each row, as what stops half-way in Spark would end the audit of all nodes;
-    without, only the columns' types are looked at.
+    ``with_rows`` reads each row, because a failure half-way in Spark would end the audit of all
+    nodes; otherwise only the columns' types are checked.
     """
     schema = SCHEMAS[table]
     for path in paths_of(export, table):

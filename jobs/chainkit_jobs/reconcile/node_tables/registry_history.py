@@ -86,7 +86,7 @@ def history_findings(
 ) -> tuple[list[dict[str, Any]], str | None]:
     """Compare a node's history up to the block that its manifest names (see not_comparable).
 
-    Returns findings, and why nothing was compared where the history ends on another fork.
+    Returns findings, and the reason where the history ends on another fork and was not compared.
     """
     followed = node.manifest.registry or {}
     last = followed["block_number"]
@@ -102,7 +102,7 @@ def history_findings(
         place = int(str(row["block_number"])), int(str(row["log_index"]))
         told.setdefault(place, []).append(row)
     places = {place for place in updates if first <= place[0] <= last}
-    # A row below the chain export's first block cannot be told to be wrong.
+    # A row below the chain export's first block cannot be checked.
     places |= {place for place in told if place[0] >= first}
     found = []
     for place in sorted(places):

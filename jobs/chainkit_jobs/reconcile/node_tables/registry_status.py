@@ -1,6 +1,6 @@
 """The status of a node while payloads were posted: not registered, disabled, or behind.
 
-Its findings are notes, which accuse nobody: they help to read the other findings.
+The findings are notes, which accuse nobody: they help to read the other findings.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def status_findings(
 ) -> list[dict[str, Any]]:
     """Return a note for each run of blocks with payloads during which a node had such a status.
 
-    Without ``administration`` (see administration.replay) only what the exports do not reach.
+    Without ``administration`` (see administration.replay) only for blocks beyond the exports.
     """
     found = [each for node in nodes for each in _behind(node, chain.manifest.to_block)]
     if administration is not None:
@@ -76,9 +76,10 @@ def status_findings(
 def registry_statuses(
     node_id: int, history: Sequence[tuple[LogPosition, Node]], first: int, last: int
 ) -> Iterator[RegistryStatus]:
-    """Tell the blocks from ``first`` to ``last`` at which the registry did not hold a node enabled.
+    """Return the blocks from ``first`` to ``last`` at which the registry had no enabled node.
 
-    ``history`` is its entries in the chain's order. A block's last event decides for the block.
+    ``history`` has the node's entries in the chain's order. A block's last event decides for the
+    block.
     """
     changes = {block: (log_index, node.is_enabled) for (block, log_index), node in history}
     changes = {block: change for block, change in changes.items() if block <= last}

@@ -24,7 +24,7 @@ def retracted_findings(
     """Return a finding beside each of ``found`` whose bytes the journal of a node holds.
 
     ``found`` has evidence.rows.COLUMNS; ``nodes`` are those that have a journal. An envelope is
-    known by its ``served_digest``, which binds the unsigned envelope and the transaction hash.
+    identified by its ``served_digest``, over the unsigned envelope and the transaction hash.
     """
     wrong = [row for row in found if row["code"] in _WRONG and row["served_digest"] is not None]
     if not wrong or not nodes:

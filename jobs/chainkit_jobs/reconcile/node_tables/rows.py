@@ -12,8 +12,8 @@ from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.finding_rows import COLUMNS, finding_row
 
 LISTED: Final = 1000
-"""Findings of one kind that are listed for a node: a table that is wrong in each of a million
-rows is one thing wrong, and the first row found says how often."""
+"""Most findings of one kind that are listed for a node: a table that is wrong in each of a million
+rows is one fault, and its first finding has the number."""
 
 _IDENTITY: Final = (
     "code",
@@ -25,7 +25,7 @@ _IDENTITY: Final = (
     "transaction_hash",
     "expected_digest",
 )
-"""Columns that tell one finding about a row from another."""
+"""Columns that distinguish findings about rows."""
 
 _BINARY: Final = frozenset({"transaction_hash", "expected_digest"})
 
@@ -39,8 +39,8 @@ def listed(found: DataFrame, most: int = LISTED) -> list[dict[str, Any]]:
     """Bring findings to the driver, no more than ``most`` of each kind per node.
 
     ``found`` has some columns of evidence.rows.COLUMNS, among them ``detail``, and ``kind``: text
-    that what is wrong in the same way has in common. The first in the order of the sequences says
-    how many there are where not all are listed.
+    that rows with the same fault have in common. The first finding in the order of the sequences
+    has the number of all where not all are listed.
     """
     each = found.groupBy(*_IDENTITY).agg(sf.min(sf.struct("detail", "kind")).alias("what"))
     same = Window.partitionBy("node_id", "code", "what.kind")

@@ -21,7 +21,7 @@ _LANES: Final = ("count", "xor", "sum")
 
 
 def bucket(step: int) -> Column:
-    """Return the bucket that a row says it is in; ``step`` is the blocks in one."""
+    """Return the bucket of a row by its own column; ``step`` is the blocks of a bucket."""
     return sf.coalesce(sf.expr(f"block_number div {step}"), sf.lit(-1).cast("long")).alias("bucket")
 
 
@@ -29,7 +29,7 @@ def doubtful_buckets(rows: DataFrame, places: DataFrame, step: int) -> DataFrame
     """Return ``node_id`` and ``bucket`` wherever a node's columns are not those of the chain.
 
     ``rows`` has node_id and places.PLACE, ``places`` has places.PLACE of what the nodes must serve.
-    A row that is missing, or too much, makes its bucket doubtful, too.
+    A missing or superfluous row makes its bucket doubtful, too.
     """
     # The hash is fast and not cryptographic. The writer of a table does not know the salt.
     row_hash = sf.xxhash64(sf.lit(secrets.randbits(63)), *PLACE)

@@ -1,7 +1,7 @@
 """The topic under which a payload is served, by SQL alone: chainkit.protocol.served_topic.
 
-Only a group message whose identifier ends with padding can have a shorter topic than the one that
-it was posted to. Its payload tells, and SQL reads it in the form that clients write: an aad of a
+Only a group message whose identifier ends with padding can have a shorter topic than its posted
+topic. The payload contains the topic, and SQL reads it in the form that clients write: an aad of a
 topic and at most a last_seen, then the message, with nothing else. Other forms are not read here.
 """
 

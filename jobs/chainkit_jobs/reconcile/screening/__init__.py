@@ -1,9 +1,9 @@
-"""Screening: what a node serves byte for byte as the chain demands needs no second look.
+"""Screening: rows that equal the expected bytes need no second comparison.
 
-Most rows of an audit are right. Screening compares each row where it lies, checks its signature,
-and needs no shuffle. It passes on to the judge (``reconcile/judge.py``) only the rows that are not
-right, and all rows that nodes serve under the same sequences.
+Most rows of an audit are right. Screening compares each row in its place, checks its signature, and
+needs no shuffle. Only rows that are not right go on to the comparison
+(``reconcile/node_comparison.py``), with all rows that nodes serve under the same sequences.
 
 A table's own columns only guide rows to their neighbours, and decide nothing: a row is right if its
-bytes are those that the chain's log of that sequence demands.
+bytes are those that follow from the chain's log of that sequence.
 """

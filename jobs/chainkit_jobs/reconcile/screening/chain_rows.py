@@ -38,7 +38,7 @@ LOG_COLUMNS: Final = (
 """The columns of chainkit.exports.tables.LOGS that are read."""
 
 _HEAD: Final = 128
-"""Bytes before the payload: identifier, its place, sequence id and its length, a word each."""
+"""Bytes before the payload: identifier, offset, sequence id and length, a word each."""
 _WORD: Final = 32
 _LONGEST: Final = 2**30
 """Bytes of a payload; Arrow counts in 32 bits."""
@@ -54,7 +54,7 @@ class BlockTimes:
     timestamps: Integers
 
     def of(self, numbers: Integers, hashes: pa.BinaryArray) -> tuple[Integers, Flags]:
-        """Return the times of some blocks, and whether they are held with just that hash."""
+        """Return the times of some blocks, and whether exactly these hashes are there."""
         if not len(self.numbers):
             return np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.bool_)
         rows = np.minimum(np.searchsorted(self.numbers, numbers), len(self.numbers) - 1)
@@ -64,16 +64,16 @@ class BlockTimes:
 
 @dataclass(frozen=True, slots=True)
 class ChainRows:
-    """The payloads of a batch in the chain's order. Unusual ones were decoded one by one."""
+    """The payloads of a batch in the chain's order. Unusual logs were decoded one by one."""
 
     sequence_ids: npt.NDArray[np.uint64]
     block_numbers: Integers
     log_indexes: Integers
     payload_sizes: Integers
     is_message: Flags
-    """Whether GroupMessages emitted it; else IdentityUpdates did."""
+    """Whether GroupMessages emitted the payload; else IdentityUpdates did."""
     is_valid: Flags
-    """Whether it must be served, and not kept in quarantine."""
+    """Whether the payload must be served, and not kept in quarantine."""
     is_odd: Flags
     """Decoded one by one: for these ``expected`` means nothing, and the comparison decides."""
     expected: ExpectedBytes
@@ -90,13 +90,13 @@ class ChainRows:
 
     @property
     def is_consecutive(self) -> bool:
-        """Whether each sequence follows the one before it by one."""
+        """Whether each sequence is the one before plus one."""
         sequences = self.sequence_ids
         return bool((sequences[1:] == sequences[:-1] + np.uint64(1)).all())
 
     @property
     def is_in_order(self) -> bool:
-        """Whether each payload stands after the one before it."""
+        """Whether each payload is behind the one before."""
         blocks, logs = self.block_numbers, self.log_indexes
         is_same_block = blocks[1:] == blocks[:-1]
         is_later = (blocks[1:] > blocks[:-1]) | (is_same_block & (logs[1:] > logs[:-1]))
@@ -157,7 +157,7 @@ class _Layout:
     sizes: Integers
     """Bytes of the payloads."""
     is_plain: Flags
-    """Whether it is the encoding that a contract emits, with nothing unusual in it."""
+    """Whether the data have the encoding that a contract emits, with nothing unusual."""
 
 
 def _layout(data: pa.BinaryArray) -> _Layout:

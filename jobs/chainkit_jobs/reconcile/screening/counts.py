@@ -11,7 +11,7 @@ from chainkit_jobs.reconcile.screening.screen import Screened
 
 
 def count_payloads(summary: UnitSummary, chain: ChainRows) -> None:
-    """Count a batch's payloads, and how they follow those before them."""
+    """Count a batch's payloads, and their gaps and order."""
     _count_sequences(summary, chain)
     summary.payloads += len(chain)
     summary.quarantined += len(chain) - int(chain.is_valid.sum())

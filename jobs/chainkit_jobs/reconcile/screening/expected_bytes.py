@@ -1,8 +1,8 @@
-"""The bytes that every honest node serves for a payload, but for its signature: many at once.
+"""The bytes that every honest node serves for a payload, except its signature: many at once.
 
-XIP-49 §3.2.1 by whole columns. ``protocol.envelope`` builds the same bytes one by one; a test holds
-the two against each other. The signature stands last in an OriginatorEnvelope, so that what
-precedes it can be compared by itself.
+XIP-49 §3.2.1 by whole columns. ``protocol.envelope`` builds the same bytes one by one; a test
+compares the two. The signature is last in an OriginatorEnvelope, so that the bytes before it can be
+compared by themselves.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ExpectedBytes:
     envelope: pa.BinaryArray
     """The OriginatorEnvelope up to its signature."""
     unsigned_start: Integers
-    """Where in it the UnsignedOriginatorEnvelope begins."""
+    """Where the UnsignedOriginatorEnvelope begins within those bytes."""
     unsigned_length: Integers
     """Bytes of the UnsignedOriginatorEnvelope."""
 
@@ -73,12 +73,12 @@ def slices(values: pa.BinaryArray, starts: Integers, lengths: Integers) -> pa.Bi
     """Return a part of each value: ``starts`` and ``lengths`` lie within it."""
     data = np.frombuffer(values.buffers()[2] or b"", dtype=np.uint8)
     # A view holds its length, its first four bytes, the buffer's number and the place in it. The
-    # four bytes serve comparisons, of which there are none here.
+    # four bytes serve comparisons, and none is made here.
     places = offsets(values)[:-1] + starts
     views: npt.NDArray[np.int32] = np.zeros((len(values), 4), dtype=np.int32)
     views[:, 0] = lengths
     views[:, 3] = places
-    # A short value stands in its view.
+    # A short value is within its view.
     for row in np.flatnonzero(lengths <= 12):
         whole = data[places[row] : places[row] + lengths[row]].tobytes()
         views[row, 1:] = np.frombuffer(whole.ljust(12, b"\0"), dtype=np.int32)
@@ -125,7 +125,7 @@ def matrix(values: pa.BinaryArray, width: int) -> Bytes2D:
 
 @dataclass(frozen=True, slots=True)
 class _Ragged:
-    """Rows of up to as many bytes as there are columns; the flags say which count."""
+    """Rows of up to as many bytes as there are columns; the flags mark the bytes that count."""
 
     data: Bytes2D
     is_used: Flags

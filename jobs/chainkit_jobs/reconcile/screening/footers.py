@@ -1,6 +1,6 @@
 """The footers of an export's files: the places of its rows, and the values that they may hold.
 
-A stranger's footer is believed in nothing: it guides rows to a unit, which checks it.
+A stranger's footer is not trusted: it guides rows to a unit, which checks the rows.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ANYWHERE: Final = (0, 2**63 - 1)
 
 @dataclass(frozen=True, slots=True)
 class PlacedLogs:
-    """A row group of the chain's logs, and the blocks that it speaks of."""
+    """A row group of the chain's logs, and its blocks."""
 
     group: LogGroup
     first: int
@@ -68,7 +68,7 @@ def block_files(chain: Export) -> list[tuple[BlockFile, int, int]]:
 
 
 def row_groups(export: Export) -> list[RowGroup]:
-    """Return the row groups of a node's envelopes, ordered by what they claim."""
+    """Return the row groups of a node's envelopes, ordered by their claims."""
     found, first_row = [], 0
     for path in table_paths(export, "envelopes", RAW_ENVELOPES):
         metadata, digest = _footer(path), _digest(export, path)
@@ -101,10 +101,10 @@ def row_groups(export: Export) -> list[RowGroup]:
 
 
 def in_order(groups: list[RowGroup], narrow: Callable[[RowGroup], RowGroup]) -> list[RowGroup]:
-    """Order groups by where nearly all of their rows lie; one that overlaps is not guided by it.
+    """Order groups by where nearly all of their rows are; groups that overlap do not guide.
 
-    One odd claim in a group must not lead it, and all behind it, astray: where claims spread far,
-    or lie among those of another group, ``narrow`` finds where nearly all of the group's are.
+    One odd claim in a group must not lead it, and all groups behind it, astray: where claims spread
+    far, or are among those of another group, ``narrow`` finds the range of nearly all.
     """
     ordered = sorted((narrow(each) if _is_wide(each) else each for each in groups), key=_place)
     overlapping = {
@@ -137,7 +137,7 @@ def _narrowed(group: RowGroup) -> RowGroup:
         with pq.ParquetFile(group.path) as file:
             table = file.read_row_group(group.group, columns=["sequence_id"])
     except PARQUET_ERRORS:
-        # The reader of its rows will report it.
+        # The reader of the group's rows will report the fault.
         return replace(group, is_guided=False)
     found = np.sort(claims(table.column(0).combine_chunks()))
     few = min(max(1, len(found) // 100), (len(found) - 1) // 2)

@@ -39,7 +39,7 @@ _COLUMNS: Final[Mapping[str, Sequence[str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Rows that the comparison has to look at, and counts of others.
+    """Rows for the comparison, and counts of all other rows.
 
     Rows are of a kind: CHAIN, doubtful payloads of the chain; QUARANTINED, its payloads that must
     not be served, where the plan asks for them; FORBIDDEN, those that the contracts' own events
@@ -71,7 +71,7 @@ class Found:
 
     @property
     def ranges(self) -> dict[str, tuple[int, int]]:
-        """Unit to its lowest and highest sequence; none for one without payloads."""
+        """Unit to its lowest and highest sequence; none for a unit without payloads."""
         return _ranges(self.units)
 
     @property
@@ -85,7 +85,7 @@ class Found:
 
 @contextmanager
 def results_folder(context: SparkContext, work: Path | None) -> Iterator[Path | None]:
-    """Give the folder that keeps results: ``work``, or one that goes when it is left.
+    """Yield the folder that keeps results: ``work``, or one that is removed at the end.
 
     None where workers are elsewhere, and no folder is named that they reach.
     """
@@ -97,7 +97,7 @@ def results_folder(context: SparkContext, work: Path | None) -> Iterator[Path | 
 
 
 class Screening:
-    """Does what a plan asks for, and what is asked of it afterwards."""
+    """Carries out a plan, and later requests for the same rows."""
 
     def __init__(
         self,
@@ -108,30 +108,30 @@ class Screening:
     ) -> None:
         """Screen all of a plan.
 
-        ``work`` is a folder that all workers reach: what a former run left there is not done
-        again. ``report`` is told how many more units are done.
+        ``work`` is a folder that all workers reach: results of a former run there are not computed
+        again. ``report`` gets the number of further finished units.
         """
         self._plan = plan
         self._runner = FolderRunner(context, work) if work else MemoryRunner(context)
         everything: list[Work] = [*plan.units, *plan.leftovers]
         summaries = self._runner.run(everything, report)
         self.unreadable = dict(plan.unreadable)
-        """Node id to why its rows cannot be read."""
+        """Node id to the reason why its rows cannot be read."""
         for summary in summaries:
             self.unreadable |= summary.unreadable
         self.found = self._found(summaries[: len(plan.units)], everything)
-        """Its result."""
+        """The result."""
         self.is_complete = not any(summary.possibly_misplaced for summary in summaries)
         """Whether no envelope may have a sequence that was found right in another unit."""
         self.rows = plan.rows
-        """Node id to its rows in all."""
+        """Node id to the number of all its rows."""
 
     def recall(self, sequences: Sequence[int]) -> Found:
         """Return what was right under some sequences as if it had been doubtful.
 
-        A row may claim one sequence and contain another. Its claim brings it to the wrong
-        neighbours, where it is doubtful; where it belongs, all may have been right. The counts are
-        of the recalled rows alone.
+        A row may claim one sequence and contain another. Its claim brings the row to the wrong
+        neighbours, where it is doubtful; at its true sequence, all rows may have been right. The
+        counts are of the recalled rows alone.
         """
         work = self._plan.recall(sequences, self.found.ranges)
         return self._found(self._runner.run(work), work)

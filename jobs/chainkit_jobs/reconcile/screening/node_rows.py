@@ -1,4 +1,4 @@
-"""A node's side of a batch: its rows under the sequences that its table claims for them."""
+"""A node's side of a batch: its rows, under the sequences that its table claims for the rows."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ Sequences = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """Rows of a Parquet file that lie together, and the sequences that they claim."""
+    """Rows of a Parquet file that are stored together, and the sequences that they claim."""
 
     path: str
     group: int
     first_row: int
-    """Position of the first row among all of the node's, in the order of its files' names."""
+    """Position of the first row among all rows of the node, in the order of its files' names."""
     rows: int
     bytes: int
     """In memory, about."""
     lowest: int
     highest: int
-    """The sequences that its rows claim, by the file's statistics."""
+    """The sequences that the group's rows claim, by the file's statistics."""
     first: int
     last: int
-    """Between which nearly all of them lie: odd ones must not lead the others astray."""
+    """The range of nearly all of these: odd claims must not lead the others astray."""
     is_guided: bool
     """Whether that is known, and follows the group before."""
     file_digest: str
@@ -54,7 +54,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The rows of a group that one unit accounts for: those that claim a sequence in a range."""
+    """The rows of a group for one unit: those that claim a sequence in the unit's range."""
 
     group: RowGroup
     ranges: tuple[tuple[int, int], ...]
@@ -79,7 +79,7 @@ class Rows:
             return self
         count, first = int(mask.sum()), int(mask.argmax())
         if mask[first : first + count].all():
-            # They lie together: nothing is copied.
+            # The rows are stored together: nothing is copied.
             run = slice(first, first + count)
             envelopes = self.envelopes.slice(first, count)
             return Rows(self.claims[run], self.row_indexes[run], envelopes)
@@ -113,7 +113,7 @@ class NodeRows:
     """Reads shares one after the other, and gives each row out once."""
 
     def __init__(self, shares: Sequence[Share]) -> None:
-        """Take shares of groups that follow each other by where nearly all of their rows lie."""
+        """Take shares of groups, consecutive by the ranges of nearly all of their rows."""
         self._shares = deque(shares)
         self._group: RowGroup | None = None
         self._coming: Iterator[Rows] = iter(())
@@ -123,9 +123,9 @@ class NodeRows:
         """A sequence up to which rows have been read, but for some out of order."""
 
     def between(self, lowest: int, highest: int) -> Rows:
-        """Return the rows not yet given out whose claims lie between two sequences, inclusive.
+        """Return the next rows whose claims are between two sequences, inclusive.
 
-        To be asked in ascending order: it stops to read behind the first rows that lie beyond.
+        Call it in ascending order: it stops reading behind the first rows beyond the range.
         """
         while self._reached <= highest:
             rows = self._next_rows(highest)
@@ -179,15 +179,15 @@ def _is_within(claims: Sequences, lowest: int, highest: int) -> Flags:
 def read_group(files: LastOpened, group: RowGroup) -> Iterator[Rows]:
     """Read a row group, some rows at a time; a claim that is no uint64 is taken for 0.
 
-    Raises ArrowInvalid where a row claims what the group's own statistics deny: they guide rows to
-    units, and whoever wrote them could hide rows.
+    Raises ArrowInvalid where a row's claim contradicts the group's own statistics: these guide rows
+    to units, and the writer of the file could hide rows.
     """
     first = group.first_row
     batches = files.open(group.path).iter_batches(
         group.batch_rows,
         row_groups=[group.group],
         columns=RAW_ENVELOPES.names,
-        # Read by another thread and handed over, it takes half as much again of the kernel's time.
+        # Reading by another thread takes half as much again of the kernel's time.
         use_threads=False,
     )
     for batch in batches:

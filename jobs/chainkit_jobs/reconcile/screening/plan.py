@@ -1,4 +1,4 @@
-"""How an audit is divided: units of the chain's logs, each with the rows that may belong to them.
+"""The division of an audit: units of the chain's logs, each with the rows that may belong to it.
 
 Only the files' footers are read, and the first payload of each unit. A stranger's footer only
 guides rows to a unit; it is checked where the rows are read, and decides nothing.
@@ -37,12 +37,12 @@ from chainkit_jobs.sources import Export
 
 UNIT_ROWS: Final = 200_000
 UNIT_BYTES: Final = 256 * 2**20
-"""How many logs a unit takes: what a task does in some seconds, and loses when it is killed."""
+"""Logs of a unit: a task's work of some seconds, which is lost when the task is killed."""
 
 _PROBE_ROWS: Final = 256
 
 _FORMAT: Final = 2
-"""It grows when a kept result changes its form: an older one is then not read."""
+"""The version increases when a kept result changes its form: older results are then not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class Plan:
     leftovers: tuple[Leftover, ...]
     """Row groups that no unit was given."""
     rows: dict[int, int]
-    """Node id to its rows in all."""
+    """Node id to the number of all its rows."""
     unreadable: dict[int, str]
-    """Node id to why its footers cannot be read; no unit has such a node."""
+    """Node id to the reason why its footers cannot be read; no unit has such a node."""
 
     def recall(self, sequences: Sequence[int], ranges: dict[str, tuple[int, int]]) -> list[Unit]:
-        """Return the units that look again at sequences which were right, and at no others."""
+        """Return the units that read sequences again which were right, and no others."""
         found = []
         ordered = sorted(sequences)
         for unit in self.units:
@@ -118,7 +118,7 @@ def make_plan(scope: AuditScope) -> Plan:
 def _row_groups(
     nodes: Sequence[NodeExport],
 ) -> tuple[dict[int, list[RowGroup]], dict[int, str]]:
-    """Return the row groups by node id, and why those of some cannot be told."""
+    """Return the row groups by node id, and the reasons where they cannot be read."""
     found, unreadable = {}, {}
     for node in nodes:
         try:
@@ -140,8 +140,8 @@ class Divided:
 def divide(groups: Sequence[RowGroup], guesses: Sequence[tuple[int, int]]) -> Divided:
     """Divide a node's rows among units, by the sequences that each unit should hold.
 
-    A group goes to the units in whose sequences nearly all of its rows lie. Each of them accounts
-    for its own sequences, the first of them also for all that are none of these units'.
+    A group goes to the units whose sequences contain nearly all of its rows. Each of these units is
+    responsible for its own sequences, the first also for all sequences outside of these units.
     """
     numbers = [number for number, guess in enumerate(guesses) if guess != NOWHERE]
     firsts = [guesses[number][0] for number in numbers]
@@ -187,7 +187,7 @@ def _log_parts(chain: Export) -> Iterator[list[PlacedLogs]]:
 def _guesses(firsts: Sequence[int | None]) -> list[tuple[int, int]]:
     """Return the sequences that each unit should hold, by its first one and the next unit's.
 
-    They ascend, and follow each other without a gap; a unit that is out of order gets none.
+    The ranges ascend, and follow each other without a gap; a unit that is out of order gets none.
     """
     found = [NOWHERE] * len(firsts)
     end = HIGHEST_SEQUENCE

@@ -30,7 +30,7 @@ RESULTS: Final = pa.schema(
     ]
 )
 """One row each: a unit's summary (JSON); a payload of the chain that is doubtful, one that must not
-be served, one that the contracts' own events deny: once for each that it is (columns of
+be served, one that the contracts' own events deny: once for each that applies (columns of
 expected.EXPECTED); a row of a node (columns of sources.read_raw_envelopes). The other columns are
 null."""
 
@@ -47,7 +47,7 @@ class NodeCount:
     required: dict[int, int] = field(default_factory=dict)
     """First block of a bin to the payloads that the node must serve."""
     matched: dict[int, int] = field(default_factory=dict)
-    """First block of a bin to the payloads that it does serve as it must."""
+    """First block of a bin to the payloads that the node serves correctly."""
 
 
 @dataclass(slots=True)
@@ -67,14 +67,14 @@ class UnitSummary:
     """Block and log of the first payload."""
     last_place: list[int] | None = None
     is_consecutive: bool = True
-    """Whether each payload stands after the one before it and follows it by one, as the contract
+    """Whether each payload is behind the one before, with the next sequence, as the contract
     counts."""
 
     malformed: dict[str, Any] | None = None
     """``block_number``, ``log_index`` and ``malformed`` of the first log that none can emit."""
     nodes: dict[int, NodeCount] = field(default_factory=dict)
     unreadable: dict[int, str] = field(default_factory=dict)
-    """Node id to why its rows cannot be read."""
+    """Node id to the reason why its rows cannot be read."""
     possibly_misplaced: int = 0
     """Rows to judge whose envelopes may have a sequence that was found right elsewhere."""
 
@@ -103,7 +103,7 @@ def read_summary(text: str) -> UnitSummary:
 
 
 def rebinned(bins: Mapping[int, int], blocks: int) -> dict[int, int]:
-    """Sum counts into bins of ``blocks``, a multiple of those that they stand in."""
+    """Sum counts into bins of ``blocks``, a multiple of their present size."""
     found: dict[int, int] = {}
     for first, count in bins.items():
         start = first - first % blocks

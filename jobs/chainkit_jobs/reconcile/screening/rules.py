@@ -24,12 +24,12 @@ class Rule:
     until: LogPosition
     smallest: int
     largest: int
-    """Bytes; below ``smallest`` where it may emit none at all."""
+    """Bytes; below ``smallest`` where the contract may emit no payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostingRules:
-    """All of them."""
+    """All rules."""
 
     rules: tuple[Rule, ...] = ()
 
@@ -47,7 +47,7 @@ class PostingRules:
 
 
 def posting_rules(administration: Administration | None) -> PostingRules:
-    """Return the rules that the contracts' events tell; none where they are not known."""
+    """Return the rules that follow from the contracts' events; none where they are not known."""
     rules: list[Rule] = []
     for name, contract in administration.payload_contracts.items() if administration else ():
         is_message = name == "GroupMessages"

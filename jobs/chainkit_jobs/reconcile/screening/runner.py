@@ -51,7 +51,7 @@ class Results(Protocol):
 
 
 def _no_report(more: int) -> None:
-    """Tell nobody."""
+    """Ignore the number of finished units."""
 
 
 class MemoryRunner:
@@ -141,7 +141,7 @@ class FolderRunner:
 
     def _without_file(self, work: Sequence[Work], report: Callable[[int], None]) -> Sequence[Work]:
         """Return what is not done, and report what is."""
-        # Not asked for one by one: a network's file system remembers what it did not find.
+        # Listed, not looked up one by one: a network's file system remembers missing files.
         names = {path.name for path in self._directory.iterdir()}
         left = [each for each in work if self._path(each).name not in names]
         report(len(work) - len(left))
@@ -194,8 +194,8 @@ def _run_numbers(
 def _write(task: tuple[Work, Path]) -> None:
     """Do a piece of work, and write its results to a file once all are there."""
     work, path = task
-    # A cluster may do it twice at once.
-    # A file is as large as its rows are in memory: an envelope's author knows what compresses.
+    # A cluster may run the work twice at once. A file is as large as its rows are in memory: an
+    # envelope's author knows what compresses.
     with (
         moved_into_place(path) as partial,
         pq.ParquetWriter(
@@ -207,7 +207,7 @@ def _write(task: tuple[Work, Path]) -> None:
 
 
 def _run(work: Work) -> Iterator[pa.RecordBatch]:
-    pa.set_cpu_count(1)  # a task has a core to itself
+    pa.set_cpu_count(1)  # a task has one core
     return run_unit(work) if isinstance(work, Unit) else run_leftover(work)
 
 

@@ -39,13 +39,13 @@ class Screened:
     """The result for a batch."""
 
     doubtful: Flags
-    """By payload: something is not as it must be, at one of the nodes or in the chain's order."""
+    """By payload: something is wrong, at one of the nodes or in the chain's order."""
     rows: dict[int, Rows] = field(default_factory=dict)
     """Node id to its rows under a doubtful sequence, or under none of the batch."""
     required: dict[int, Flags] = field(default_factory=dict)
     """Node id to whether it must serve a payload."""
     matched: dict[int, Flags] = field(default_factory=dict)
-    """Node id to whether it serves a payload that is not doubtful as it must."""
+    """Node id to whether it serves correctly a payload that is not doubtful."""
     possibly_misplaced: int = 0
     """Rows whose envelopes may have a sequence of another batch."""
 
@@ -55,7 +55,7 @@ def pick(
 ) -> Screened:
     """Return what was right of some payloads, as if it had been doubtful.
 
-    Its ``required`` and ``matched`` are what was counted of them before.
+    The result's ``required`` and ``matched`` are the earlier counts of these payloads.
     """
     mask = wanted & ~screened.doubtful
     order = _order(chain.sequence_ids)
@@ -78,8 +78,8 @@ def screen(
 ) -> Screened:
     """Compare a batch of the chain with each node's rows that claim its sequences.
 
-    ``forbidden`` marks payloads that the contract's own events say it cannot have emitted: they are
-    doubtful like those that a node has wrong.
+    ``forbidden`` marks payloads that the contract cannot have emitted, by its own events: they are
+    doubtful like those that a node serves wrong.
     """
     doubtful = chain.is_odd.copy() if forbidden is None else chain.is_odd | forbidden
     order = _order(chain.sequence_ids)
@@ -143,7 +143,7 @@ def _payload_of(
 
 
 def _is_right(chain: ChainRows, rows: Rows, payload: Integers) -> Flags:
-    """Return which rows hold just what the chain demands; their signature is another matter."""
+    """Return which rows hold the expected bytes; the signature is checked elsewhere."""
     if not len(rows):
         return np.zeros(0, np.bool_)
     expected = chain.expected.envelope

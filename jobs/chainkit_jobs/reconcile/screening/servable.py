@@ -30,9 +30,9 @@ _LENGTH_BYTES: Final = 3
 
 
 def are_servable(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
-    """Tell of payloads of originator 0 whether ``quarantine_reason`` has nothing against them.
+    """Return for payloads of originator 0 whether ``quarantine_reason`` would be None.
 
-    ``topics`` are those that they were posted to, a kind byte and an identifier: shape (n, 33).
+    ``topics`` are the topics of the events, a kind byte and an identifier: shape (n, 33).
     """
     is_usual = np.zeros(len(payloads), dtype=np.bool_)
     for length in _TOPIC_LENGTHS:
@@ -47,9 +47,9 @@ def are_servable(payloads: pa.BinaryArray, topics: Bytes2D) -> Flags:
 
 
 def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D, topic_length: int) -> Flags:
-    """Return which consist of an aad of the right topic and a payload of its kind, field by field.
+    """Return which payloads are an aad of the right topic and a payload of its kind, by fields.
 
-    The topic has ``topic_length`` bytes: where it is shorter than the one posted to, it is a
+    The topic has ``topic_length`` bytes: where it is shorter than the posted topic, it is a
     group's, and only the padding is missing. The aad may contain a last_seen, and names no
     originator: 0 is not written.
     """
@@ -66,7 +66,7 @@ def _is_usual(payloads: pa.BinaryArray, topics: Bytes2D, topic_length: int) -> F
         return np.zeros(len(payloads), dtype=np.bool_)
 
     def byte(at: Integers) -> Integers:
-        # Bytes behind a payload are read only where it is found to be too short.
+        # Bytes behind a payload are read only where the payload is found to be too short.
         found: Integers = data[np.minimum(places + at, len(data) - 1)].astype(np.int64)
         return found
 

@@ -1,4 +1,4 @@
-"""A unit of work: some row groups of the chain's logs, and what the nodes serve of them."""
+"""A unit of work: some row groups of the chain's logs, and the nodes' rows for these."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class BlockFile:
 
 @dataclass(frozen=True, slots=True)
 class ServingNode:
-    """A node and those of its rows that a unit accounts for, in the order of what they claim."""
+    """A node and the rows for which a unit is responsible, in the order of their claims."""
 
     node: ScreenedNode
     shares: tuple[Share, ...]
@@ -84,7 +84,7 @@ class Unit:
     """Everything that a task needs to know; small enough to be sent."""
 
     name: str
-    """Names the same work on every run: a digest of all that its result depends on."""
+    """The name of the same work on every run: a digest of all that its result depends on."""
     logs: tuple[LogGroup, ...]
     blocks: tuple[BlockFile, ...]
     first_block: int

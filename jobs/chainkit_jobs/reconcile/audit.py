@@ -23,9 +23,9 @@ from chainkit_jobs.reconcile.chain_keys import chain_keys
 from chainkit_jobs.reconcile.doubtful import misplaced_rows
 from chainkit_jobs.reconcile.expected import check_decoded, expected_envelopes
 from chainkit_jobs.reconcile.inputs import Inputs
-from chainkit_jobs.reconcile.judge import judge_nodes, unreadable_by_spark
+from chainkit_jobs.reconcile.node_comparison import compare_nodes, unreadable_by_spark
 from chainkit_jobs.reconcile.node_tables import NodeTables, node_table_findings
-from chainkit_jobs.reconcile.row_judgement import Judged
+from chainkit_jobs.reconcile.row_comparison import Comparison
 from chainkit_jobs.reconcile.scope import DEFAULT_OPTIONS, AuditScope, Options, read_scope
 from chainkit_jobs.reconcile.screening.job import Found, Screening, results_folder
 from chainkit_jobs.reconcile.screening.plan import make_plan
@@ -57,7 +57,7 @@ class Audit:
     scope: AuditScope
     payloads: Payloads
     counts: dict[int, Row]
-    """Node id to verdict.NODE_COUNTS."""
+    """Node id to key_comparison.NODE_COUNTS."""
     findings: list[Row]
     """Columns of findings.FINDINGS."""
     tables_not_compared: tuple[str, ...]
@@ -116,9 +116,9 @@ def _compare_listed(context: SparkContext, scope: AuditScope) -> Audit:
             last_sequence=None,
             left_out=whole.left_out,
         ),
-        counts=whole.judged.counts,
+        counts=whole.comparison.counts,
         findings=complete(
-            whole.judged.findings + answers.findings + whole.findings,
+            whole.comparison.findings + answers.findings + whole.findings,
             scope.signing_keys,
             scope.checks,
         ),
@@ -126,7 +126,7 @@ def _compare_listed(context: SparkContext, scope: AuditScope) -> Audit:
             "what nodes' exports say beside their envelopes: the contracts are not chainkit's own",
         ),
         tables_unreadable=answers.unreadable,
-        coverage=whole.judged.coverage,
+        coverage=whole.comparison.coverage,
         costs=read_digest(spark, scope.chain) if scope.options.with_costs else None,
     )
 
@@ -140,45 +140,47 @@ def _compare(context: SparkContext, scope: AuditScope, work: Path | None) -> Aud
     payloads = _payloads(found)
     fields = ("sequence_before", "sequence_after")
     _bounds(scope.chain.manifest, payloads).check(f"export {scope.chain.directory}", fields)
-    scope, judged = _judged(context, scope, screening)
-    tables = _node_tables(context, scope, found, judged)
+    scope, comparison = _compare_readable(context, scope, screening)
+    tables = _node_tables(context, scope, found, comparison)
     answers = _answers(context, scope)
-    findings = judged.findings + tables.findings + answers.findings
+    findings = comparison.findings + tables.findings + answers.findings
     findings += _about_chain(context, scope, found, payloads)
     return Audit(
         scope=scope,
         payloads=payloads,
-        counts=judged.counts,
+        counts=comparison.counts,
         findings=complete(findings, scope.signing_keys, scope.checks),
         tables_not_compared=tables.not_compared,
         tables_unreadable=(*tables.unreadable, *answers.unreadable),
         tables_compared=tables.compared,
-        coverage=judged.coverage,
+        coverage=comparison.coverage,
         costs=read_digest(session_in(context), scope.chain) if scope.options.with_costs else None,
     )
 
 
-def _judged(
+def _compare_readable(
     context: SparkContext, scope: AuditScope, screening: Screening
-) -> tuple[AuditScope, Judged]:
+) -> tuple[AuditScope, Comparison]:
     """Compare the nodes; where Spark fails, without those whose files it cannot read."""
     try:
-        return scope, judge_nodes(context, scope, screening)
+        return scope, compare_nodes(context, scope, screening)
     except SPARK_ERRORS:
         unreadable = unreadable_by_spark(session_in(context), scope.compared)
         if not unreadable:
             raise
     scope = scope.without(unreadable)
-    return scope, judge_nodes(context, scope, screening)
+    return scope, compare_nodes(context, scope, screening)
 
 
 def _node_tables(
-    context: SparkContext, scope: AuditScope, found: Found, judged: Judged
+    context: SparkContext, scope: AuditScope, found: Found, comparison: Comparison
 ) -> NodeTables:
     if not scope.options.with_tables:
         return NodeTables([], ("what nodes' exports say beside their envelopes: see --tables",))
     quarantined, misplaced = found.frame(QUARANTINED), misplaced_rows(found)
-    return node_table_findings(session_in(context), scope, quarantined, judged.findings, misplaced)
+    return node_table_findings(
+        session_in(context), scope, quarantined, comparison.findings, misplaced
+    )
 
 
 def _answers(context: SparkContext, scope: AuditScope) -> ComparedAnswers:

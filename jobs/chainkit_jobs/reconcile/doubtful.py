@@ -17,11 +17,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.findings import FINDINGS
 from chainkit_jobs.reconcile.finding_rows import COLUMNS
-from chainkit_jobs.reconcile.row_judgement import Judged, Terms, gather, judge_rows, key_of
+from chainkit_jobs.reconcile.key_comparison import KeyCounts, read_tally
+from chainkit_jobs.reconcile.row_comparison import Comparison, Terms, compare_rows, gather, key_of
 from chainkit_jobs.reconcile.screening.job import Found
 from chainkit_jobs.reconcile.screening.results import CHAIN, SERVED
 from chainkit_jobs.reconcile.served import decode_row, served_envelopes
-from chainkit_jobs.reconcile.verdict import VerdictCounts, read_tally
 from chainkit_jobs.spark.frames import kept, rows_of
 
 _BATCH_ROWS: Final = 1_000
@@ -52,7 +52,7 @@ _JUDGED: Final = pa.schema(
         (_TALLY, pa.string()),
     ]
 )
-"""Findings (columns of finding_rows); a task's last row contains only its VerdictCounts."""
+"""Findings (columns of finding_rows); a task's last row contains only its KeyCounts."""
 
 
 class DoubtfulRows(Protocol):
@@ -65,12 +65,12 @@ class DoubtfulRows(Protocol):
         right. An envelope that cannot be read counts under its claim.
         """
 
-    def judge(self, again: Found, terms: Terms) -> Judged:
+    def compare(self, again: Found, terms: Terms) -> Comparison:
         """Compare the rows, and the recalled rows, whose signatures screening found right."""
 
 
 class InDriver:
-    """Judges in the driver."""
+    """Compares in the driver."""
 
     def __init__(self, found: Found, keys: Mapping[int, bytes]) -> None:
         """Take what screening found, and each node's key (no key: signatures are not checked)."""
@@ -85,14 +85,14 @@ class InDriver:
         actual = {row["sequence_id"] for row in ours if lowest <= row["sequence_id"] <= highest}
         return [int(sequence_id) for sequence_id in actual - held]
 
-    def judge(self, again: Found, terms: Terms) -> Judged:
+    def compare(self, again: Found, terms: Terms) -> Comparison:
         """See DoubtfulRows."""
         raw = again.rows(SERVED)
         rows = [*self._expected, *again.rows(CHAIN), *self._served]
         rows += (decode_row(row, None) for row in raw)
         rows.sort(key=lambda row: (*key_of(row), row.get("node_id", -1)))
-        tally = VerdictCounts()
-        found = list(judge_rows(rows, terms, tally))
+        tally = KeyCounts()
+        found = list(compare_rows(rows, terms, tally))
         envelopes = {
             (row["node_id"], row["row_index"]): row["envelope"] for row in [*self._raw, *raw]
         }
@@ -102,7 +102,7 @@ class InDriver:
 
 
 class InSpark:
-    """Judges in Spark."""
+    """Compares in Spark."""
 
     def __init__(self, found: Found, keys: Mapping[int, bytes]) -> None:
         """Take what ``InDriver`` takes."""
@@ -120,16 +120,18 @@ class InSpark:
         rows = actual.join(held, "sequence_id", "left_anti").toArrow()
         return [int(sequence_id) for sequence_id in rows["sequence_id"].to_pylist()]
 
-    def judge(self, again: Found, terms: Terms) -> Judged:
+    def compare(self, again: Found, terms: Terms) -> Comparison:
         """See DoubtfulRows."""
         doubtful, right = self._found.frame(SERVED), again.frame(SERVED)
         expected = self._found.frame(CHAIN).unionByName(again.frame(CHAIN))
         served = served_envelopes(doubtful, self._keys).unionByName(served_envelopes(right, {}))
-        return judge_by_spark(expected, doubtful.unionByName(right), served, terms)
+        return compare_by_spark(expected, doubtful.unionByName(right), served, terms)
 
 
-def judge_by_spark(expected: DataFrame, raw: DataFrame, served: DataFrame, terms: Terms) -> Judged:
-    """Judge by one shuffle; what is shown as evidence is read again, for few rows.
+def compare_by_spark(
+    expected: DataFrame, raw: DataFrame, served: DataFrame, terms: Terms
+) -> Comparison:
+    """Compare by one shuffle; rows for evidence are read again, and are few.
 
     The shuffle moves columns of a fixed width only: digests, places and flags.
     """
@@ -140,19 +142,19 @@ def judge_by_spark(expected: DataFrame, raw: DataFrame, served: DataFrame, terms
         *_KEY, sf.col("node_id").asc_nulls_first()
     )
     schema = from_arrow_schema(_JUDGED)
-    with kept(by_key.mapInArrow(partial(_judge_batches, terms=terms), schema)) as judged:
-        tallies = judged.filter(sf.col(_TALLY).isNotNull()).select(_TALLY).collect()
-        found = judged.filter(sf.col(_TALLY).isNull()).join(
+    with kept(by_key.mapInArrow(partial(_compare_batches, terms=terms), schema)) as comparison:
+        tallies = comparison.filter(sf.col(_TALLY).isNotNull()).select(_TALLY).collect()
+        found = comparison.filter(sf.col(_TALLY).isNull()).join(
             raw.select("node_id", "row_index", "envelope"), ["node_id", "row_index"], "left"
         )
         rows = rows_of(found.select(*COLUMNS))
     return gather([read_tally(row[_TALLY]) for row in tallies], rows, terms)
 
 
-def _judge_batches(batches: Iterable[pa.RecordBatch], terms: Terms) -> Iterator[pa.RecordBatch]:
+def _compare_batches(batches: Iterable[pa.RecordBatch], terms: Terms) -> Iterator[pa.RecordBatch]:
     rows = chained.from_iterable(batch.to_pylist() for batch in batches)
-    tally = VerdictCounts()
-    found = judge_rows(rows, terms, tally)
+    tally = KeyCounts()
+    found = compare_rows(rows, terms, tally)
     while some := list(islice(found, _BATCH_ROWS)):
         yield pa.RecordBatch.from_pylist(some, schema=_JUDGED)
     yield pa.RecordBatch.from_pylist([{_TALLY: tally.text()}], schema=_JUDGED)

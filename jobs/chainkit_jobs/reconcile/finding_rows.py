@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from chainkit_jobs.findings import Code
-from chainkit_jobs.reconcile.verdict import Row, Verdict
+from chainkit_jobs.reconcile.key_comparison import KeyComparison, Row
 
 COLUMNS: Final = (
     "code",
@@ -31,7 +31,7 @@ def finding_row(code: Code, detail: str, **columns: Any) -> dict[str, Any]:
     return dict.fromkeys(COLUMNS) | {"code": code.value, "detail": detail} | columns
 
 
-def row_findings(verdict: Verdict, row: Row) -> Iterator[dict[str, Any]]:
+def row_findings(comparison: KeyComparison, row: Row) -> Iterator[dict[str, Any]]:
     """Return the findings of one served row (COLUMNS); its ``row_index`` identifies the envelope.
 
     Each row is compared by itself: of two envelopes under a key, one may be right.
@@ -42,29 +42,29 @@ def row_findings(verdict: Verdict, row: Row) -> Iterator[dict[str, Any]]:
         "served_transaction_hash": row["transaction_hash"],
         "signature_problem": row["signature_problem"],
     }
-    for code, detail in _row_codes(verdict, row):
-        yield _finding(verdict, code, detail) | shown
+    for code, detail in _row_codes(comparison, row):
+        yield _finding(comparison, code, detail) | shown
 
 
-def key_findings(verdict: Verdict) -> Iterator[dict[str, Any]]:
+def key_findings(comparison: KeyComparison) -> Iterator[dict[str, Any]]:
     """Return what concerns a key as a whole, where there is no one envelope to show."""
-    if verdict.is_missing:
-        yield _finding(verdict, Code.ENVELOPE_MISSING, None)
-    if verdict.readable > 1:
-        yield _finding(verdict, Code.ENVELOPE_DUPLICATED, f"served {verdict.readable} times")
+    if comparison.is_missing:
+        yield _finding(comparison, Code.ENVELOPE_MISSING, None)
+    if comparison.readable > 1:
+        yield _finding(comparison, Code.ENVELOPE_DUPLICATED, f"served {comparison.readable} times")
 
 
-def _row_codes(verdict: Verdict, row: Row) -> Iterator[tuple[Code, str | None]]:
-    chain = verdict.chain
+def _row_codes(comparison: KeyComparison, row: Row) -> Iterator[tuple[Code, str | None]]:
+    chain = comparison.chain
     if row["unreadable"] is not None:
         yield Code.ENVELOPE_UNREADABLE, row["unreadable"]
     elif chain is None:
-        if verdict.is_impossible:
+        if comparison.is_impossible:
             yield Code.ENVELOPE_INVENTED, None
-    elif verdict.is_known:
+    elif comparison.is_known:
         if row["digest"] != chain["digest"]:
             yield Code.ENVELOPE_ALTERED, _altered(row, chain)
-        elif verdict.is_quarantined:
+        elif comparison.is_quarantined:
             yield Code.QUARANTINED_SERVED, chain["quarantine_reason"]
         elif not row["is_in_one_form"]:
             yield Code.ENVELOPE_FORM_DIFFERS, None
@@ -78,12 +78,12 @@ def _altered(row: Row, chain: Row) -> str:
     return "the right transaction, other envelope bytes"
 
 
-def _finding(verdict: Verdict, code: Code, detail: str | None) -> dict[str, Any]:
-    chain = verdict.chain or {}
-    originator_id, sequence_id = verdict.key
+def _finding(comparison: KeyComparison, code: Code, detail: str | None) -> dict[str, Any]:
+    chain = comparison.chain or {}
+    originator_id, sequence_id = comparison.key
     return {
         "code": code.value,
-        "node_id": verdict.node_id,
+        "node_id": comparison.node_id,
         "originator_id": originator_id,
         "sequence_id": sequence_id,
         "block_number": chain.get("block_number"),

@@ -17,12 +17,12 @@ from chainkit_jobs.counters import Counted, counters_of
 from chainkit_jobs.reconcile.chain_findings import SequenceBounds, chain_findings
 from chainkit_jobs.reconcile.chain_keys import chain_keys
 from chainkit_jobs.reconcile.comparability import NodeExport
-from chainkit_jobs.reconcile.doubtful import judge_by_spark
+from chainkit_jobs.reconcile.doubtful import compare_by_spark
 from chainkit_jobs.reconcile.expected import check_decoded, expected_envelopes, without_left_out
-from chainkit_jobs.reconcile.row_judgement import Judged, Terms
+from chainkit_jobs.reconcile.key_comparison import ComparedNode, GivenOut
+from chainkit_jobs.reconcile.row_comparison import Comparison, Terms
 from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.reconcile.served import served_envelopes
-from chainkit_jobs.reconcile.verdict import ComparedNode, GivenOut
 from chainkit_jobs.sources import read_blocks, read_logs, read_raw_envelopes
 from chainkit_jobs.spark.frames import kept, rows_of
 
@@ -43,13 +43,13 @@ class OriginatorPayloads:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """The judgement of all payloads of a chain export, and of all that nodes serve."""
+    """The comparison of all payloads of a chain export with all that nodes serve."""
 
     payloads: Mapping[int, OriginatorPayloads]
     """By originator id; none for one without payloads."""
     left_out: int
     """Payloads under sparse ids that do not count: see expected.without_left_out."""
-    judged: Judged
+    comparison: Comparison
     findings: list[Row]
     """Findings about the chain export itself."""
 
@@ -66,7 +66,7 @@ def compare_whole(spark: SparkSession, scope: AuditScope) -> Whole:
         return Whole(
             payloads=payloads,
             left_out=left_out,
-            judged=_judged(spark, scope, counting, payloads),
+            comparison=_compare_payloads(spark, scope, counting, payloads),
             findings=_findings(scope, counting, payloads),
         )
 
@@ -86,19 +86,19 @@ def _payloads(counting: DataFrame) -> dict[int, OriginatorPayloads]:
     }
 
 
-def _judged(
+def _compare_payloads(
     spark: SparkSession,
     scope: AuditScope,
     counting: DataFrame,
     payloads: Mapping[int, OriginatorPayloads],
-) -> Judged:
+) -> Comparison:
     if not scope.compared:
-        return Judged({}, [], [])
+        return Comparison({}, [], [])
     given_out = _given_out(scope, payloads)
     nodes = tuple(_compared_node(scope, node, given_out) for node in scope.compared)
     keys = scope.signing_keys if scope.options.with_signatures else {}
     raw = read_raw_envelopes(spark, {node.node.node_id: node.export for node in scope.compared})
-    return judge_by_spark(counting, raw, served_envelopes(raw, keys), Terms(nodes, scope.bins))
+    return compare_by_spark(counting, raw, served_envelopes(raw, keys), Terms(nodes, scope.bins))
 
 
 def _given_out(

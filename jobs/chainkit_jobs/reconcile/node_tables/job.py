@@ -151,10 +151,10 @@ def _without_broken(
         # Where the step fails for all nodes, it need not be any node's fault.
         if not any(problems) or (all(problems) and not is_read_failure(error)):
             raise
-    judged = list(zip(nodes, problems, strict=True))
-    sound = [node for node, problem in judged if problem is None]
+    checked = list(zip(nodes, problems, strict=True))
+    sound = [node for node, problem in checked if problem is None]
     broken = {
-        node.node.node_id: _unreadable(node, table, problem) for node, problem in judged if problem
+        node.node.node_id: _unreadable(node, table, problem) for node, problem in checked if problem
     }
     return (step(sound) if sound else []), broken
 

@@ -20,13 +20,13 @@ from chainkit.exports import tables
 from chainkit.protocol.envelope import blockchain_proof_digest, parse_originator_envelope
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.chain_side import ChainSide
-from chainkit_jobs.reconcile.node_tables.journal_judgement import (
+from chainkit_jobs.reconcile.node_tables.journal_check import (
     DROPPED,
     KEPT,
     MOVED,
     Entry,
     Held,
-    judge_journal,
+    check_journal,
 )
 from chainkit_jobs.reconcile.node_tables.reading import read_tables
 
@@ -94,8 +94,8 @@ def journal_findings(
         entries.unpersist()
     last_blocks = {node.node.node_id: node.manifest.to_block for node in nodes}
     counter = chain.manifest.sequence_after
-    judged = [_entry(row.asDict()) for row in of_doubted]
-    return judge_journal(judged, held, last_blocks, counter)
+    doubted_entries = [_entry(row.asDict()) for row in of_doubted]
+    return check_journal(doubted_entries, held, last_blocks, counter)
 
 
 def _doubted(entries: DataFrame, chain: ChainSide) -> DataFrame:

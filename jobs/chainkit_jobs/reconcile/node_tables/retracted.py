@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 from chainkit_jobs.findings import Code
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.node_tables.journal import journal_entries
-from chainkit_jobs.reconcile.node_tables.journal_judgement import MOVED
+from chainkit_jobs.reconcile.node_tables.journal_check import MOVED
 from chainkit_jobs.reconcile.node_tables.rows import in_words
 
 _WRONG: Final = frozenset({Code.ENVELOPE_ALTERED.value, Code.ENVELOPE_INVENTED.value})

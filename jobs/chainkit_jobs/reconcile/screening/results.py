@@ -1,4 +1,4 @@
-"""The result of screening a unit: a summary, and the rows that the comparison has to judge."""
+"""The result of screening a unit: a summary, and the rows for the comparison."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ BINS: Final = 256
 
 @dataclass(slots=True)
 class NodeCount:
-    """A unit's counts of a node, without the rows that the comparison judges."""
+    """A unit's counts of a node, without the rows that the comparison counts."""
 
     valid: dict[int, int] = field(default_factory=dict)
     """First block of a bin to its valid payloads."""
@@ -76,7 +76,7 @@ class UnitSummary:
     unreadable: dict[int, str] = field(default_factory=dict)
     """Node id to the reason why its rows cannot be read."""
     possibly_misplaced: int = 0
-    """Rows to judge whose envelopes may have a sequence that was found right elsewhere."""
+    """Doubtful rows whose envelopes may have a sequence that was found right elsewhere."""
 
     def is_followed_by(self, after: UnitSummary) -> bool:
         """Return whether another unit's payloads follow this one's."""

@@ -106,8 +106,8 @@ def screen(
         found.required[node.node_id] = required
         matched[node.node_id] = (times == 1) & chain.is_valid
     for node_id, payload in payloads.items():
-        is_judged = (payload < 0) | doubtful[payload]
-        actual = _envelope_sequences(served[node_id].envelopes.filter(pa.array(is_judged)))
+        needs_comparison = (payload < 0) | doubtful[payload]
+        actual = _envelope_sequences(served[node_id].envelopes.filter(pa.array(needs_comparison)))
         places = _payload_of(chain.sequence_ids, order, actual)
         doubtful[places[places >= 0]] = True
         found.possibly_misplaced += int((places < 0).sum())

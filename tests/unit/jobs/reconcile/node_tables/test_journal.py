@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from chainkit_jobs.reconcile.node_tables.journal import read_entry
-from chainkit_jobs.reconcile.node_tables.journal_judgement import Entry, Held, judge_journal
+from chainkit_jobs.reconcile.node_tables.journal_check import Entry, Held, check_journal
 from support.audit.audit_exports import GROUP, Post, key_of
 from support.audit.node_tables import journal_row
 from support.payloads import commit
@@ -25,7 +25,7 @@ HELD = Held(0, 5, TRANSACTION, "aa", block_number=10, log_index=1)
 
 
 def problems(*entries: Entry, held: tuple[Held, ...] = (HELD,), last_block: int = 20) -> list[str]:
-    found = judge_journal(entries, held, {NODE: last_block, 200: last_block}, counter=9)
+    found = check_journal(entries, held, {NODE: last_block, 200: last_block}, counter=9)
     return [row["detail"].partition(": ")[2] for row in found]
 
 
@@ -72,7 +72,7 @@ def test_judge__one_entry__is_held_against_the_chain(
 def test_judge__counter_was_not_read__nothing_is_beyond_it() -> None:
     entry = replace(BASE, outcome="moved", new_sequence_id=10)
 
-    assert judge_journal([entry], [HELD], {NODE: 20}, counter=None) == []
+    assert check_journal([entry], [HELD], {NODE: 20}, counter=None) == []
 
 
 def test_judge__retracted_again_by_a_later_reorg__only_the_later_entry_counts() -> None:
@@ -103,7 +103,7 @@ def test_judge__one_transaction_posts_the_same_twice__each_payload_answers_one_e
 
 def test_judge__two_entries_of_one_sequence__are_one_finding_that_names_both() -> None:
     first = replace(BASE, outcome="lost")
-    [row] = judge_journal([replace(first, reorg_id=2), first], [HELD], {NODE: 20}, 9)
+    [row] = check_journal([replace(first, reorg_id=2), first], [HELD], {NODE: 20}, 9)
 
     lost = "expected kept, moved or dropped, got 'lost'"
     name = f"transaction 0x{TRANSACTION.hex()}"

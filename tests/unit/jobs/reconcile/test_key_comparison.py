@@ -1,4 +1,4 @@
-"""The rows under one key are judged without Spark."""
+"""The rows under one key are compared without Spark."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,17 +7,17 @@ import pytest
 
 from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.finding_rows import key_findings, row_findings
-from chainkit_jobs.reconcile.served import SERVED
-from chainkit_jobs.reconcile.verdict import (
+from chainkit_jobs.reconcile.key_comparison import (
     ComparedNode,
     GivenOut,
-    Verdict,
-    VerdictCounts,
+    KeyComparison,
+    KeyCounts,
     begin,
     covered,
     node_counts,
     read_tally,
 )
+from chainkit_jobs.reconcile.served import SERVED
 
 NODE = ComparedNode(100, first_block=10, last_block=20, given_out={0: GivenOut(8)})
 BINS = Bins(10, 25, 8)
@@ -44,17 +44,17 @@ def served(digest: bytes | None = RIGHT, row_index: int = 0, **other: Any) -> di
 Row = dict[str, Any]
 
 
-def judge(chain: list[Row], rows: list[Row], node: ComparedNode = NODE) -> Verdict:
-    verdict = begin(KEY, chain, node)
+def compare(chain: list[Row], rows: list[Row], node: ComparedNode = NODE) -> KeyComparison:
+    comparison = begin(KEY, chain, node)
     for row in rows:
-        verdict.see(row)
-    return verdict
+        comparison.see(row)
+    return comparison
 
 
 def findings(chain: list[Row], rows: list[Row]) -> list[Row]:
-    verdict = judge(chain, rows)
-    found = [finding for row in rows for finding in row_findings(verdict, row)]
-    return [*key_findings(verdict), *found]
+    comparison = compare(chain, rows)
+    found = [finding for row in rows for finding in row_findings(comparison, row)]
+    return [*key_findings(comparison), *found]
 
 
 def codes(chain: list[Row], rows: list[Row]) -> list[str]:
@@ -118,11 +118,11 @@ def test_judge__a_key_that_the_chain_lacks__is_invented_where_no_counter_gave_it
 ) -> None:
     node = ComparedNode(100, 10, 20, {0: GivenOut(highest)})
 
-    verdict = begin((key[0], Decimal(key[1])), [], node)
-    verdict.see(served())
+    comparison = begin((key[0], Decimal(key[1])), [], node)
+    comparison.see(served())
 
-    assert (verdict.is_invented, verdict.is_outside) == (is_invented, not is_invented)
-    found = [finding["code"] for finding in row_findings(verdict, served())]
+    assert (comparison.is_invented, comparison.is_outside) == (is_invented, not is_invented)
+    found = [finding["code"] for finding in row_findings(comparison, served())]
     assert found == ["ENVELOPE_INVENTED"] * is_invented
 
 
@@ -135,10 +135,10 @@ def test_judge__a_key_that_the_chain_lacks__is_undecided_above_all_that_was_give
 ) -> None:
     node = ComparedNode(100, 10, 20, {0: GivenOut(highest, last)})
 
-    verdict = begin((0, Decimal(sequence_id)), [], node)
-    verdict.see(served())
+    comparison = begin((0, Decimal(sequence_id)), [], node)
+    comparison.see(served())
 
-    assert (verdict.is_outside, verdict.is_undecided) == (True, is_undecided)
+    assert (comparison.is_outside, comparison.is_undecided) == (True, is_undecided)
 
 
 @pytest.mark.parametrize(
@@ -149,10 +149,10 @@ def test_judge__sparse_id_that_the_chain_lacks__is_invented_where_the_export_is_
 ) -> None:
     node = ComparedNode(100, 10, 20, {1: GivenOut(None, is_whole=is_whole)})
 
-    verdict = begin((1, Decimal(17)), [], node)
-    verdict.see(served())
+    comparison = begin((1, Decimal(17)), [], node)
+    comparison.see(served())
 
-    assert (verdict.is_invented, verdict.is_undecided) == (is_invented, is_undecided)
+    assert (comparison.is_invented, comparison.is_undecided) == (is_invented, is_undecided)
     assert begin((1, Decimal(17)), [held()], node).is_missing
 
 
@@ -170,7 +170,7 @@ def test_findings_of__altered__say_whether_the_transaction_is_another() -> None:
 
 
 def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -> None:
-    tally = VerdictCounts()
+    tally = KeyCounts()
     for chain, rows in (
         ([held(block=12)], [served()]),
         ([held(block=16)], []),
@@ -179,10 +179,10 @@ def test_tally__verdicts__are_counted_by_node_and_bin_and_survive_their_text() -
         ([held(block=24)], []),
         ([], [served()]),
     ):
-        tally.add(judge(chain, rows), BINS)
+        tally.add(compare(chain, rows), BINS)
     silent = ComparedNode(200, 10, 20, {})
 
-    tallies = [read_tally(tally.text()), VerdictCounts()]
+    tallies = [read_tally(tally.text()), KeyCounts()]
 
     assert node_counts(tallies, [NODE, silent]) == {
         100: {"expected": 3, "served": 5, "matched": 2, "outside": 1, "undecided": 0},

@@ -60,7 +60,7 @@ class ComparedNode:
 
 
 @dataclass(slots=True)
-class Verdict:
+class KeyComparison:
     """A node's rows under a key, held against the chain, one row at a time."""
 
     node_id: int
@@ -133,8 +133,8 @@ class Verdict:
         return self.is_outside and not self.is_given_out
 
 
-def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
-    """Begin to judge one key for one node, by what the node is bound to serve.
+def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> KeyComparison:
+    """Begin to compare one key for one node, by what the node must serve.
 
     ``chain`` are all rows of expected.EXPECTED under the key.
     """
@@ -150,7 +150,9 @@ def begin(key: Key, chain: Sequence[Row], node: ComparedNode) -> Verdict:
     given = node.given_out.get(key[0])
     is_impossible = given is None or _is_impossible(key[1], given, held is not None)
     is_given_out = given is not None and not is_impossible and key[1] <= _known_to(given)
-    return Verdict(node.node_id, key, held, is_known, is_required, is_impossible, is_given_out)
+    return KeyComparison(
+        node.node_id, key, held, is_known, is_required, is_impossible, is_given_out
+    )
 
 
 def _chain_order(row: Row) -> tuple[Any, ...]:
@@ -169,53 +171,53 @@ def _known_to(given: GivenOut) -> int:
 
 
 @dataclass(slots=True)
-class VerdictCounts:
-    """The counts of verdicts."""
+class KeyCounts:
+    """The counts of comparisons."""
 
     counts: dict[int, Counter[str]] = field(default_factory=dict)
     """Node id to NODE_COUNTS."""
     coverage: dict[tuple[int, int], Counter[str]] = field(default_factory=dict)
     """Node id and first block of a bin to coverage.COUNTS."""
 
-    def add(self, verdict: Verdict, bins: Bins) -> None:
+    def add(self, comparison: KeyComparison, bins: Bins) -> None:
         """Count one."""
-        counts = self.counts.setdefault(verdict.node_id, Counter())
-        counts["expected"] += verdict.is_required
-        counts["served"] += verdict.readable + verdict.unreadable
-        counts["matched"] += verdict.is_matched
-        counts["outside"] += verdict.is_outside
-        counts["undecided"] += verdict.is_undecided
-        if verdict.is_known and verdict.chain is not None:
-            first = bins.begin(verdict.chain["block_number"])
-            bin_counts = self.coverage.setdefault((verdict.node_id, first), Counter())
-            _cover(bin_counts, verdict)
+        counts = self.counts.setdefault(comparison.node_id, Counter())
+        counts["expected"] += comparison.is_required
+        counts["served"] += comparison.readable + comparison.unreadable
+        counts["matched"] += comparison.is_matched
+        counts["outside"] += comparison.is_outside
+        counts["undecided"] += comparison.is_undecided
+        if comparison.is_known and comparison.chain is not None:
+            first = bins.begin(comparison.chain["block_number"])
+            bin_counts = self.coverage.setdefault((comparison.node_id, first), Counter())
+            _cover(bin_counts, comparison)
 
     def text(self) -> str:
         """Serialize."""
         return json.dumps([list(self.counts.items()), list(self.coverage.items())])
 
 
-def _cover(counts: Counter[str], verdict: Verdict) -> None:
-    is_valid, is_wrong = not verdict.is_quarantined, verdict.is_wrong
-    is_matched = verdict.is_matched and not is_wrong
+def _cover(counts: Counter[str], comparison: KeyComparison) -> None:
+    is_valid, is_wrong = not comparison.is_quarantined, comparison.is_wrong
+    is_matched = comparison.is_matched and not is_wrong
     counts["expected"] += is_valid
     counts["matched"] += is_matched
-    counts["missing"] += verdict.is_missing
+    counts["missing"] += comparison.is_missing
     counts["wrong"] += is_wrong
-    counts["outside"] += is_valid and not (is_matched or is_wrong or verdict.is_missing)
+    counts["outside"] += is_valid and not (is_matched or is_wrong or comparison.is_missing)
 
 
-def read_tally(text: str) -> VerdictCounts:
+def read_tally(text: str) -> KeyCounts:
     """Take a tally's text apart."""
     counts, coverage = json.loads(text)
-    return VerdictCounts(
+    return KeyCounts(
         {node_id: Counter(each) for node_id, each in counts},
         {(node_id, first): Counter(each) for (node_id, first), each in coverage},
     )
 
 
 def node_counts(
-    tallies: Iterable[VerdictCounts], nodes: Iterable[ComparedNode]
+    tallies: Iterable[KeyCounts], nodes: Iterable[ComparedNode]
 ) -> dict[int, Counter[str]]:
     """Return NODE_COUNTS of all tallies by node id, also of a node without any key."""
     found = {node.node_id: Counter(dict.fromkeys(NODE_COUNTS, 0)) for node in nodes}
@@ -225,7 +227,7 @@ def node_counts(
     return found
 
 
-def covered(tallies: Iterable[VerdictCounts], bins: Bins) -> list[dict[str, int]]:
+def covered(tallies: Iterable[KeyCounts], bins: Bins) -> list[dict[str, int]]:
     """Return the sums of all tallies for the blocks (columns of coverage.COVERAGE)."""
     rows = [
         [

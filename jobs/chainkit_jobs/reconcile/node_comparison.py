@@ -1,6 +1,6 @@
-"""Nodes against the chain: screened first, then judged where something was doubtful.
+"""Compares nodes with the chain: screened first, then row by row where something was doubtful.
 
-The driver judges few rows, Spark judges many: by the same rules, to the same findings.
+The driver compares few rows, Spark compares many: by the same rules, to the same findings.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from chainkit.exports import one_line
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 from chainkit_jobs.reconcile.comparability import NodeExport
 from chainkit_jobs.reconcile.coverage import screened_coverage, summed
-from chainkit_jobs.reconcile.doubtful import DoubtfulRows, InDriver, InSpark, judge_by_spark
+from chainkit_jobs.reconcile.doubtful import DoubtfulRows, InDriver, InSpark, compare_by_spark
 from chainkit_jobs.reconcile.expected import expected_envelopes
-from chainkit_jobs.reconcile.row_judgement import Judged, Terms
+from chainkit_jobs.reconcile.key_comparison import ComparedNode, GivenOut
+from chainkit_jobs.reconcile.row_comparison import Comparison, Terms
 from chainkit_jobs.reconcile.scope import AuditScope
 from chainkit_jobs.reconcile.screening.job import Screening
 from chainkit_jobs.reconcile.screening.results import NodeCount, UnitSummary
 from chainkit_jobs.reconcile.served import served_envelopes
-from chainkit_jobs.reconcile.verdict import ComparedNode, GivenOut
 from chainkit_jobs.sources import read_blocks, read_logs, read_raw_envelopes
 from chainkit_jobs.spark.frames import read_problem, session_in
 
 Row = dict[str, Any]
 
 
-def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) -> Judged:
+def compare_nodes(context: SparkContext, scope: AuditScope, screening: Screening) -> Comparison:
     """Compare what screening doubted, and add the counts of what screening found right.
 
     Where the chain export's own sequence is broken, the expected payloads depend on the whole
     sequence: then everything is compared.
     """
     if not scope.compared:
-        return Judged({}, [], [])
+        return Comparison({}, [], [])
     bins, found = scope.bins, screening.found
     last = max((last for _, last in found.ranges.values()), default=0)
     terms = Terms(tuple(_compared_node(scope, node, last) for node in scope.compared), bins)
     keys = scope.signing_keys if scope.options.with_signatures else {}
     if not found.is_consecutive:
-        return _judge_everything(session_in(context), scope, keys, terms)
+        return _compare_everything(session_in(context), scope, keys, terms)
     doubtful: DoubtfulRows = (InDriver if found.results.are_few() else InSpark)(found, keys)
     misplaced: list[int] = []
     if not screening.is_complete and found.ranges:
@@ -50,15 +50,15 @@ def judge_nodes(context: SparkContext, scope: AuditScope, screening: Screening) 
         highest = max(last for _, last in found.ranges.values())
         misplaced = doubtful.misplaced_sequences(lowest, highest)
     again = screening.recall(misplaced)
-    judged = doubtful.judge(again, terms)
-    return Judged(
-        counts=_counts(screening, again.units, judged.counts),
+    comparison = doubtful.compare(again, terms)
+    return Comparison(
+        counts=_counts(screening, again.units, comparison.counts),
         coverage=summed(
-            [screened_coverage(found.units, bins), judged.coverage],
+            [screened_coverage(found.units, bins), comparison.coverage],
             bins,
             without=screened_coverage(again.units, bins),
         ),
-        findings=judged.findings,
+        findings=comparison.findings,
     )
 
 
@@ -73,20 +73,20 @@ def unreadable_by_spark(spark: SparkSession, nodes: Iterable[NodeExport]) -> dic
     return found
 
 
-def _judge_everything(
+def _compare_everything(
     spark: SparkSession, scope: AuditScope, keys: Mapping[int, bytes], terms: Terms
-) -> Judged:
+) -> Comparison:
     logs, blocks = read_logs(spark, scope.chain), read_blocks(spark, scope.chain)
     expected = expected_envelopes(logs, blocks, scope.contracts)
     raw = read_raw_envelopes(spark, {node.node.node_id: node.export for node in scope.compared})
-    return judge_by_spark(expected, raw, served_envelopes(raw, keys), terms)
+    return compare_by_spark(expected, raw, served_envelopes(raw, keys), terms)
 
 
 def _counts(
-    screening: Screening, again: Sequence[UnitSummary], judged: Mapping[int, Row]
+    screening: Screening, again: Sequence[UnitSummary], comparison: Mapping[int, Row]
 ) -> dict[int, Row]:
     found = {}
-    for node_id, own in judged.items():
+    for node_id, own in comparison.items():
         right = [unit.nodes[node_id] for unit in screening.found.units]
         recalled = [unit.nodes[node_id] for unit in again]
         found[node_id] = own | {

@@ -1,4 +1,4 @@
-"""The judgement of rows, key by key: the same rules in the driver and in Spark's tasks."""
+"""Compares rows, key by key: by the same rules in the driver and in Spark's tasks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 from chainkit_jobs.reconcile.bins import Bins
 from chainkit_jobs.reconcile.finding_rows import COLUMNS, key_findings, row_findings
-from chainkit_jobs.reconcile.verdict import (
+from chainkit_jobs.reconcile.key_comparison import (
     ComparedNode,
     Key,
-    Verdict,
-    VerdictCounts,
+    KeyComparison,
+    KeyCounts,
     begin,
     covered,
     node_counts,
@@ -23,11 +23,11 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """The judgement of all nodes that were compared."""
+class Comparison:
+    """The results of all compared nodes."""
 
     counts: dict[int, Row]
-    """Node id to verdict.NODE_COUNTS."""
+    """Node id to key_comparison.NODE_COUNTS."""
     coverage: list[Row]
     """Columns of coverage.COVERAGE, by node and block."""
     findings: list[Row]
@@ -36,7 +36,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """The nodes that keys are judged for, and the bins that verdicts are counted in."""
+    """The nodes for which keys are compared, and the bins in which comparisons are counted."""
 
     nodes: tuple[ComparedNode, ...]
     bins: Bins
@@ -47,8 +47,8 @@ def key_of(row: Mapping[str, Any]) -> Key:
     return row["originator_id"], row["sequence_id"]
 
 
-def judge_rows(
-    rows: Iterable[Mapping[str, Any]], terms: Terms, tally: VerdictCounts
+def compare_rows(
+    rows: Iterable[Mapping[str, Any]], terms: Terms, tally: KeyCounts
 ) -> Iterator[Row]:
     """Compare rows that are ordered by key, the chain's first: the rows name no node.
 
@@ -57,29 +57,29 @@ def judge_rows(
     nodes = {node.node_id: node for node in terms.nodes}
     for key, group in groupby(rows, key_of):
         chain: list[Mapping[str, Any]] = []
-        verdicts: dict[int, Verdict] = {}
+        comparisons: dict[int, KeyComparison] = {}
         for row in group:
             node_id = row.get("node_id")
             if node_id is None:
                 chain.append(row)
                 continue
-            if node_id not in verdicts:
-                verdicts[node_id] = begin(key, chain, nodes[node_id])
-            verdicts[node_id].see(row)
-            yield from row_findings(verdicts[node_id], row)
+            if node_id not in comparisons:
+                comparisons[node_id] = begin(key, chain, nodes[node_id])
+            comparisons[node_id].see(row)
+            yield from row_findings(comparisons[node_id], row)
         for node_id in nodes if chain else ():
-            if node_id not in verdicts:
-                verdicts[node_id] = begin(key, chain, nodes[node_id])
-        for verdict in verdicts.values():
-            tally.add(verdict, terms.bins)
-            yield from key_findings(verdict)
+            if node_id not in comparisons:
+                comparisons[node_id] = begin(key, chain, nodes[node_id])
+        for comparison in comparisons.values():
+            tally.add(comparison, terms.bins)
+            yield from key_findings(comparison)
 
 
-def gather(tallies: Sequence[VerdictCounts], found: Iterable[Row], terms: Terms) -> Judged:
+def gather(tallies: Sequence[KeyCounts], found: Iterable[Row], terms: Terms) -> Comparison:
     """Put together what all tasks counted and found."""
     # The same bytes served twice are one finding, besides the duplication itself.
     distinct = {tuple(row[name] for name in COLUMNS) for row in found}
-    return Judged(
+    return Comparison(
         counts={
             node_id: {"node_id": node_id, **counts}
             for node_id, counts in node_counts(tallies, terms.nodes).items()

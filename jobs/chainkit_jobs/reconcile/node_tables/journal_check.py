@@ -64,7 +64,7 @@ class Held:
         return self.originator_id, self.transaction_hash, self.payload_sha256
 
 
-def judge_journal(
+def check_journal(
     entries: Iterable[Entry],
     held: Iterable[Held],
     last_blocks: Mapping[int, int],

@@ -38,7 +38,7 @@ def main(result: Path) -> None:
     Example:
       python -m demo --out build/demo
     """
-    # SIGINT too: whoever starts the demo in the background may have had it ignored.
+    # SIGINT too: the parent of a demo in the background may ignore SIGINT.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, interrupt)
     found = java_version()
@@ -55,7 +55,7 @@ def main(result: Path) -> None:
     except ChainkitError as error:
         summary.faults.append(str(error))
         click.echo(f"\nerror: {error}", err=True)
-    except Exception as error:  # whatever it was, the summary must not tell of an earlier run
+    except Exception as error:  # whatever the error, the summary must not be of an earlier run
         summary.faults.append(repr(error))
         traceback.print_exc()
     except KeyboardInterrupt:

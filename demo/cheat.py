@@ -1,8 +1,8 @@
 """The faults that an operator puts in its own database: changes, omissions, inventions.
 
-The cheat holds the node's key and signs what it changed. Anything less would be found by the
-signature alone. Payloads of the chain are compared with the chain; the node's own envelopes with
-what other nodes have replicated, and with the rules of the protocol.
+The operator holds the node's key and signs the changed data. Without that, the signature alone
+would show the fault. Payloads of the chain are compared with the chain; the node's own envelopes
+with what other nodes have replicated, and with the rules of the protocol.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _THE_ROW: Final = "originator_id = 0 AND sequence_id = ?"
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """One thing that was done to the database, and the finding that must come of it."""
+    """One change of the database, and the finding that must follow."""
 
     code: str
     sequence_id: int
@@ -41,7 +41,7 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class LiveLie:
-    """One thing that was done to the node's own log, and the report that must come of it."""
+    """One change of the node's own log, and the report that must follow."""
 
     misbehavior: str
     """The type's name, as in XIP-49 §3.2.7."""
@@ -118,7 +118,7 @@ def _next_sequence_id(connection: sqlite3.Connection) -> int:
 
 
 def _change(connection: sqlite3.Connection, sequence_id: int, key: SigningKey) -> None:
-    """Turn the last byte of a message, and vouch for it under the same transaction."""
+    """Change the last byte of a message, and sign it for the same transaction."""
     served = parse_originator_envelope(_envelope(connection, sequence_id))
     unsigned = _unsigned(served.unsigned_originator_envelope)
     client_envelope = bytearray(served.client_envelope)

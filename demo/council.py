@@ -18,7 +18,7 @@ SIGNERS: Final = ("ann", "cleo")
 
 
 class Council:
-    """The owners with their keystores, and what they decide together."""
+    """The owners with their keystores, and their common decisions."""
 
     def __init__(self, settings: Settings, folder: Path, password: str) -> None:
         """Take the folder for its files."""
@@ -41,7 +41,7 @@ class Council:
         return safe
 
     def decide(self, name: str, reason: str, *command: str | Path) -> str:
-        """Draft a proposal by a command, let two owners sign it apart, and execute it.
+        """Draft a proposal by a command, let two owners sign it separately, and execute it.
 
         Returns the SafeTx hash.
         """
@@ -59,7 +59,7 @@ class Council:
 
     def log(self) -> list[dict[str, Any]]:
         """Return what the council did, rebuilt from the chain alone."""
-        # 1 is the exit code of "somebody else acted, too": the deployer, who handed over.
+        # Exit code 1 means "somebody else acted, too": the deployer, who handed over.
         found = run_json(self._settings, "council", "log", "--council", self._file, expected=(0, 1))
         return [act for transaction in found["transactions"] for act in transaction["acts"]]
 

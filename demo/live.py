@@ -23,13 +23,13 @@ from localnet.network import GATEWAY_ACCOUNT, publish_welcome, start_service, wa
 from localnet.process import run_to_end
 
 SECONDS: Final = 60.0
-"""How long others may take to notice."""
+"""Seconds that other nodes may take to notice."""
 
 _POLL_SECONDS: Final = 0.3
 
 
 class LiveNetwork:
-    """The operators' nodes, and those who use them."""
+    """The operators' nodes, and their clients."""
 
     def __init__(
         self, settings: Settings, folder: Path, stack: ExitStack, operators: list[Operator]
@@ -76,7 +76,7 @@ class LiveNetwork:
         return read
 
     def lie(self, liar: Operator) -> None:
-        """Let an operator falsify its own log, and serve that to all others."""
+        """Let an operator falsify its own log, and serve the false log to all others."""
         published = publish_welcome(liar.url, liar.node_id, b"\6" * 32)
         for operator in self._operators:
             _until(f"{operator.name} to hold it", lambda: operator.holds(published))  # noqa: B023
@@ -104,7 +104,7 @@ class LiveNetwork:
         return caught()
 
     def check_as_client(self) -> dict[int, dict[str, int]]:
-        """Let a client compare all nodes; return what it proves of each, by type."""
+        """Let a client compare all nodes; return the proved failures of each node, by type."""
         checked = run_json(
             self._settings,
             *("client", "check", "--evidence", self._folder / "client-evidence"),
@@ -118,7 +118,7 @@ class LiveNetwork:
         }
 
     def wait_until_followed_elsewhere(self, disabled: Operator) -> None:
-        """Wait until the others ask each other for the envelopes of a node that was disabled."""
+        """Wait until the other nodes ask each other for the envelopes of a disabled node."""
         for operator in self._operators:
             if operator is not disabled:
                 assert operator.indexer is not None

@@ -19,7 +19,7 @@ _POLL_SECONDS: Final = 0.2
 
 @dataclass
 class Operator:
-    """Somebody who runs a node."""
+    """An operator with a node."""
 
     name: str
     folder: Path
@@ -27,7 +27,7 @@ class Operator:
     node_id: int = 0
     indexer: Background | None = None
     port: int = field(default_factory=free_port)
-    """Where its node listens, also after a restart."""
+    """The port of the node, also after a restart."""
 
     @property
     def keystore(self) -> Path:
@@ -52,11 +52,11 @@ class Operator:
 
     @property
     def url(self) -> str:
-        """Where its node is reached."""
+        """The URL of the node."""
         return f"http://127.0.0.1:{self.port}"
 
     def make_node(self) -> Background:
-        """Return a node, which follows the chain and serves once it is started."""
+        """Return a node, which follows the chain and serves once started."""
         self.indexer = Background(
             self.settings,
             self.folder / "node.log",
@@ -112,7 +112,7 @@ class Operator:
         return status
 
     def enabled_nodes(self) -> list[int]:
-        """Return the ids of the nodes that this one is to follow, as its operator sees them."""
+        """Return the ids of the nodes that the operator's node is to follow."""
         status = run_json(
             self.settings,
             *("index", "status", "--database", self.database),

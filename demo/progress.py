@@ -17,7 +17,7 @@ _CLEAR_LINE: Final = "\r\x1b[K"
 
 @contextmanager
 def stage(title: str, seconds: dict[str, float], name: str) -> Iterator[None]:
-    """Announce a stage, count its seconds at a terminal, and note them under ``name``."""
+    """Announce a stage, count its seconds at a terminal, and record them under ``name``."""
     click.secho(title, bold=True)
     started = time.monotonic()
     done = threading.Event()
@@ -43,7 +43,7 @@ def _tick(started: float, done: threading.Event) -> None:
 
 
 def say(text: str) -> None:
-    """Tell one thing that happened in a stage."""
+    """Print one event of a stage."""
     if sys.stderr.isatty():
         sys.stderr.write(_CLEAR_LINE)
         sys.stderr.flush()

@@ -42,7 +42,7 @@ class StageFailed(ChainkitError):
 
 
 def tell(folder: Path, summary: Summary) -> None:
-    """Play all stages; what happened stands in ``summary``, everything is stopped again."""
+    """Play all stages; ``summary`` gets the events, and everything is stopped again."""
     with ExitStack() as stack:
         Story(folder, summary, stack).play()
 
@@ -135,7 +135,7 @@ class Story:
         self._run_traffic(MESSAGES_BEFORE, MALFORMED_BEFORE, seed=1)
 
     def _talk(self, text: str) -> None:
-        """Let one real client write to another, who must read it after all that came before."""
+        """Let one real client write to another, who must read the message after all others."""
         self._said.append(text)
         read = self._live.talk(text)
         self._facts["real_client_messages"] = len(read)
@@ -201,7 +201,7 @@ class Story:
 
     def _export(self) -> None:
         serving, second, faulty = self._operators
-        # The auditor asks a node that serves; the others hand in what they hold.
+        # The auditor asks a serving node; the other operators hand in their exports.
         run(self._settings, "audit", "export-node", serving.url, "--out", serving.export)
         for operator in (second, faulty):
             operator.write_export()
@@ -261,7 +261,7 @@ class Story:
         self._bundle()
 
     def _bundle(self) -> None:
-        """The same without an endpoint: all that it rests on comes with it."""
+        """Verify the bundle without an endpoint: the bundle contains all that its proof needs."""
         bundles, chain = self._evidence / "bundles", self._folder / "chain"
         source = (self._folder / "audit", "--chain", chain)
         run(self._settings, "audit", "bundle", *source, "--out", bundles)
@@ -292,7 +292,7 @@ class Story:
             self._stop(operator)
 
     def _see(self) -> None:
-        """The next audit has it from the chain, whatever anybody says."""
+        """Check that the next audit reads the disabled status from the chain."""
         run(self._settings, "audit", "export-chain", "--out", self._folder / "chain")
         out = self._folder / "audit-after"
         # The first audit measured what the traffic cost.
@@ -304,7 +304,7 @@ class Story:
         self._summary.expect("enabled nodes that the audit sees", expected, enabled)
         say(f"node {self._faulty.node_id} is disabled at the block that the audit trusts")
 
-    # ------------------------------------------------------------------ their means
+    # ------------------------------------------------------------------ helpers
 
     def _registered(self) -> list[dict[str, Any]]:
         nodes: list[dict[str, Any]] = run_json(self._settings, "registry", "list")["nodes"]

@@ -14,19 +14,19 @@ import click
 
 @dataclass
 class Summary:
-    """The facts of one run; ``faults`` lists what is not as it must be."""
+    """The facts of one run; ``faults`` lists the deviations."""
 
     facts: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
     def expect(self, what: str, expected: object, got: object) -> None:
-        """Note a fault where something is not as it must be."""
+        """Record a fault where a fact is not as expected."""
         if expected != got:
             self.faults.append(f"{what}: expected {expected}, got {got}")
 
     def write(self, path: Path) -> None:
-        """Write it for scripts."""
+        """Write the facts for scripts."""
         content = self.facts | {
             "ok": not self.faults,
             "faults": self.faults,
@@ -35,7 +35,7 @@ class Summary:
         path.write_text(json.dumps(content, indent=2, sort_keys=True) + "\n")
 
     def show(self) -> None:
-        """Print it for a person."""
+        """Print the facts for a person."""
         facts, reorg = self.facts, self.facts["reorg"]
         lines = {
             "published": f"{facts['messages_published']} messages in one order",

@@ -1,7 +1,7 @@
 """Two real clients talk: `python -m demo.talk GATEWAY FOLDER TEXT` writes all that ben reads.
 
-They keep their state in the folder, and go on from there. A process of its own, because the native
-library writes its log to the standard streams of its process, while it ends too.
+The clients keep their state in the folder, and continue from it. A process of its own, because the
+native library writes its log to the standard streams of its process, even while it ends.
 """
 
 from __future__ import annotations

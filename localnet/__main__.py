@@ -79,11 +79,12 @@ def main(folder: Path) -> None:
 
 @contextmanager
 def _held(folder: Path) -> Iterator[None]:
-    """Keep a folder for this run: another would replace its record, and leave its keys with us.
+    """Lock a folder for this run: another run would replace its record, and keep our keys.
 
-    Raises ClickException where another run has it; the system frees the folder of a killed one.
+    Raises ClickException where another run holds the lock; the system releases the lock of a killed
+    run.
     """
-    # Not the folder itself: the deployment into it locks that.
+    # Not the folder itself: the deployment into the folder locks that.
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

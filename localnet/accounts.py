@@ -1,6 +1,6 @@
 """Keys of a private chain: anvil's development accounts, which are public, and nodes' own.
 
-Never fund them elsewhere.
+Never fund these accounts elsewhere.
 """
 
 from __future__ import annotations

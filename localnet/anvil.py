@@ -1,4 +1,4 @@
-"""anvil as a child process: on a free port, gone when its owner is gone."""
+"""anvil as a child process: on a free port, ended with its owner."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from chainkit.errors import ConfigurationError
 from localnet.process import end, end_with_parent, interruptions_deferred
 
 _PROJECT_PROGRAMS: Final = Path(__file__).parent.parent / ".cache" / "bin"
-"""Where `make setup` puts the real program: npm's own link starts it through Node, which would
-leave it running when only Node is told to stop."""
+"""The real program's path after `make setup`: npm's own link starts it through Node, which would
+leave anvil running when only Node is ended."""
 
 _GAS_CAP: Final = ("--enable-tx-gas-limit",)
 _LISTENING: Final = re.compile(r"Listening on 127\.0\.0\.1:(\d+)")
 
 
 class Anvil:
-    """A running anvil; use as a context manager. ``options`` are passed to it as they are."""
+    """A running anvil; use as a context manager. ``options`` are passed to anvil unchanged."""
 
     def __init__(self, *options: str, caps_gas: bool = True) -> None:
-        """Start it on a port that the system picks, and wait until it listens.
+        """Start anvil on a port that the system picks, and wait until anvil listens.
 
-        ``caps_gas`` lets it refuse, as Ethereum does from Osaka on, a transaction that asks for
+        ``caps_gas`` lets anvil refuse, as Ethereum does from Osaka on, a transaction that asks for
         more than 2^24 gas (EIP-7825).
         """
         program = shutil.which("anvil", path=f"{_PROJECT_PROGRAMS}:{os.environ['PATH']}")
@@ -41,7 +41,7 @@ class Anvil:
                 stderr=subprocess.STDOUT,
                 text=True,
                 # Ctrl-C reaches the whole foreground group: anvil must outlive the commands that
-                # still talk to it, so it stands in a session of its own.
+                # still use it, so it is in a session of its own.
                 start_new_session=True,
                 preexec_fn=end_with_parent,
             )
@@ -52,7 +52,7 @@ class Anvil:
         self.endpoint = Endpoint.connect(self.url)
 
     def __enter__(self) -> Self:
-        """Return itself: it runs already."""
+        """Return this object: anvil runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -60,19 +60,19 @@ class Anvil:
         self.stop()
 
     def stop(self) -> None:
-        """End the process and wait until it is gone."""
+        """End the process and wait for its end."""
         end(self._process)
         self._drain.join()
         self._output.close()
 
     def request(self, method: str, *params: Any) -> Any:
-        """Call it, also for anvil's own methods."""
+        """Call anvil, also for its own methods."""
         return self.endpoint.request(method, *params)
 
     def _wait_for_port(self) -> int:
         for line in self._output:
             if match := _LISTENING.search(line):
-                # It goes on writing; an unread pipe would fill up and stop it.
+                # anvil goes on writing; an unread pipe would fill up and stop it.
                 self._drain.start()
                 return int(match.group(1))
         raise RuntimeError(f"anvil: expected to listen, ended with {self._process.wait()}")

@@ -27,7 +27,7 @@ _PAUSE_SECONDS: Final = 0.2
 
 
 class TwoPanes(App[None]):
-    """Alice at the left, Bob at the right, and keys for what may happen to them."""
+    """Alice at the left, Bob at the right, and keys for events of the network."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = "Horizontal { height: 1fr; } #told { height: auto; padding: 0 1; }"

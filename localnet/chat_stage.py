@@ -1,4 +1,4 @@
-"""Alice and Bob on a private network of two nodes, and what may happen to them."""
+"""Alice and Bob on a private network of two nodes, and the events that a person may cause."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _COST: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Two people in one group, and the network that they use."""
+    """Two people in one group, and their network."""
 
     anvil: Anvil
     folder: Path
@@ -60,7 +60,7 @@ class Stage:
         return "Alice has changed her keys, and the chain took the block with her commit back"
 
     async def lie(self) -> str:
-        """Let the node that has the last message replace it by another one, and deny the first."""
+        """Let the node of the last message replace it by another one, and deny the first."""
         alice = self.people[0]
         places = [each.place for each in alice.messenger.messages(alice.group_id)]
         own = [each for each in places if each is not None and each[0] in self.nodes]
@@ -86,20 +86,20 @@ class Stage:
 
 
 def _another_message(node_id: int, sequence_id: int, key: SigningKey) -> bytes:
-    """Return another envelope under an id that its node has given away already."""
+    """Return another envelope under an id that its node has already given to one."""
     paid = sign_payer_envelope(welcome(bytes(32)), node_id, SigningKey(b"\7" * 32))
     stated = OriginatedEnvelope(node_id, sequence_id, time.time_ns(), paid)
     return sign_originated(unsigned_originated(stated), key)
 
 
 def node_folder(folder: Path, nodes: dict[int, StartedNode], node_id: int) -> Path:
-    """Return the folder of a node: they are numbered in the order of their start."""
+    """Return the folder of a node: nodes are numbered in the order of their start."""
     return folder / f"node-{sorted(nodes).index(node_id)}"
 
 
 @asynccontextmanager
 async def stage(folder: Path, tell: Callable[[str], None]) -> AsyncIterator[Stage]:
-    """Start everything in an empty folder, and end it with the block; ``tell`` is told of steps."""
+    """Start everything in an empty folder, and end it with the block; ``tell`` gets each step."""
     with ExitStack() as services:
         anvil, settings, nodes, gateway_url = await asyncio.to_thread(
             _start, services, folder, tell
@@ -148,7 +148,7 @@ def _start(
         tell(f"node {number + 1} of 2 …")
         own = folder / f"node-{number}"
         own.mkdir()
-        # A fixed port: it is in the registry, and the node is started again on it.
+        # A fixed port: the registry has this port, and the node is started again on it.
         address = f"127.0.0.1:{free_port()}"
         node = start_node(services, settings, own, owner, own / "node.db", "--grpc", address)
         nodes[node.node_id] = node

@@ -47,7 +47,7 @@ class Settings:
 def run(
     settings: Settings, *arguments: str | Path, expected: Sequence[int] = (0,), typed: str = ""
 ) -> str:
-    """Run ``chainkit`` to its end and return what it printed; ``typed`` is what a person types.
+    """Run ``chainkit`` to its end and return its output; ``typed`` is a person's input.
 
     Raises CommandFailed for an exit code that is not among the expected.
     """
@@ -61,14 +61,14 @@ def run(
 
 
 def run_json(settings: Settings, *arguments: str | Path, expected: Sequence[int] = (0,)) -> Any:
-    """Run ``chainkit … --json`` and return what it printed, parsed."""
+    """Run ``chainkit … --json`` and return its output, parsed."""
     return json.loads(run(settings, *arguments, "--json", expected=expected))
 
 
 def start_command(
     arguments: Sequence[str], environment: Mapping[str, str], log: IO[bytes]
 ) -> subprocess.Popen[bytes]:
-    """Start ``chainkit`` without input, in a session of its own; a file gets what it says."""
+    """Start ``chainkit`` without input, in a session of its own; its output goes to a file."""
     return subprocess.Popen(
         [CHAINKIT, *arguments],
         env=environment,
@@ -81,28 +81,28 @@ def start_command(
 
 
 class Background:
-    """A ``chainkit`` command that runs until it is stopped, its log in a file."""
+    """A ``chainkit`` command that runs until it is stopped, with its log in a file."""
 
     def __init__(self, settings: Settings, log_path: Path, *arguments: str | Path) -> None:
-        """Prepare it; ``start`` starts it."""
+        """Prepare the command; ``start`` starts it."""
         self._settings = settings
         self._log_path = log_path
         self._arguments = [str(argument) for argument in arguments]
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it. Its ``stop`` must be registered before."""
+        """Start the command. Its ``stop`` must be registered before."""
         with self._log_path.open("wb") as log, interruptions_deferred():
             self._process = start_command(self._arguments, self._settings.environment, log)
 
     @property
     def pid(self) -> int:
-        """Its process, once it was started."""
+        """The process id of the started command."""
         assert self._process is not None
         return self._process.pid
 
     def check(self) -> None:
-        """Raise CommandFailed if it is not running any more."""
+        """Raise CommandFailed if the command is not running any more."""
         code = self._process.poll() if self._process else None
         if code is not None:
             command = f"chainkit {' '.join(self._arguments)}"
@@ -110,9 +110,9 @@ class Background:
             raise CommandFailed(command, "to be running", f"exit {code}", log)
 
     def log_lines(self) -> list[str]:
-        """Return what it has logged so far."""
+        """Return the lines of its log so far."""
         return self._log_path.read_text(errors="replace").splitlines()
 
     def stop(self) -> int:
-        """Ask it to end, as a service manager does, and return its exit code, 0 if not started."""
+        """End the command as a service manager does, and return its exit code, 0 if not started."""
         return end(self._process) if self._process else 0

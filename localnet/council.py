@@ -17,7 +17,7 @@ OWNERS: Final[dict[str, int]] = {"ann": 3, "ben": 4, "cleo": 5}
 """Development accounts by the names that the owners have."""
 
 DEPLOYER: Final = "deployer"
-"""Whom a local deployment gives the contracts to, until they are handed over to the Safe."""
+"""The first owner of the contracts of a local deployment, until the hand-over to the Safe."""
 PAYER: Final = "payer"
 """The account that executes: none of the owners."""
 _NUMBERS: Final = {**OWNERS, DEPLOYER: COUNCIL, PAYER: 6}

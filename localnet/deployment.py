@@ -29,9 +29,9 @@ def ape_environment() -> dict[str, str]:
 
 
 def run_ape_script(name: str, url: str, *arguments: str) -> str:
-    """Run one of ``scripts/`` against an anvil; return what it printed.
+    """Run one of ``scripts/`` against an anvil; return its output.
 
-    Raises ScriptFailed with what it wrote where it ends with another code than 0.
+    Raises ScriptFailed with its output where the exit code is not 0.
     """
     ape = str(Path(sys.executable).parent / "ape")
     command = [ape, "run", name, "--network", url, *arguments]

@@ -12,7 +12,7 @@ from eth_account.messages import encode_defunct
 from eth_account.signers.local import LocalAccount
 
 _HOST_OF_NO_USE: Final = "http://127.0.0.1:9"
-"""The bindings ask for a host of the old network, too, and never call it beside a gateway."""
+"""The bindings require a host of the old network, too, and never call it beside a gateway."""
 
 
 class NativeClient:
@@ -28,7 +28,7 @@ class NativeClient:
     async def register(cls, gateway_url: str, database: Path, account: LocalAccount) -> Self:
         """Connect through a gateway, and register an inbox for a wallet.
 
-        The identity update and the key package are published before it returns.
+        The identity update and the key package are published before the call returns.
         """
         identifier = _identifier(account)
         api = await xmtp.connect_to_backend(
@@ -63,7 +63,7 @@ class NativeClient:
         return inbox_id
 
     async def associate(self, wallet: LocalAccount) -> None:
-        """Add a wallet to the inbox, which both of them sign."""
+        """Add a wallet to the inbox; the inbox's wallet and the new one sign."""
         request = await self._client.add_identity(_identifier(wallet))
         await self._apply(request, wallet)
 

@@ -36,7 +36,7 @@ class Network:
     node_id: int
     node_url: str
     gateway_url: str
-    """Today's clients take it as ``gatewayHost``."""
+    """The gateway's address; today's clients take it as ``gatewayHost``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class StartedNode:
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The process id."""
         return self.service.pid
 
 
@@ -78,7 +78,7 @@ def start_gateway(
     *options: str,
     account: int = GATEWAY_ACCOUNT,
 ) -> str:
-    """Start a gateway that a development account pays for, and return its URL."""
+    """Start a gateway whose payer is a development account, and return its URL."""
     payer = folder / "gateway.keystore"
     write_keystore(payer, password, account)
     gateway = Background(
@@ -103,7 +103,7 @@ def start_node(
 ) -> StartedNode:
     """Start a node with a new key, and have the registry list it.
 
-    ``public_url`` is where others reach it, if that is not where it listens.
+    ``public_url`` is the node's public URL, if that is not its own address.
     """
     keystore = folder / "node.keystore"
     key = write_new_keystore(keystore, settings.password)
@@ -124,7 +124,7 @@ def start_node(
         *("--broadcast", "--keystore", owner),
     )
     # The node sees its entry when it has followed the registry, and then asks the other nodes for
-    # its own log; until then it originates nothing.
+    # its own log; until then the node originates nothing.
     wait_for_entry(node, lambda entry: entry.get("event") == "own_log_known")
     return StartedNode(int(added["node_id"]), url, node)
 
@@ -132,7 +132,7 @@ def start_node(
 def welcome(installation_key: bytes, seen: Mapping[int, int] | None = None) -> bytes:
     """Return a ClientEnvelope with a welcome for an installation (32 bytes), as clients write it.
 
-    ``seen`` names what its writer had seen: originator ids to sequence ids.
+    ``seen`` is the writer's cursor: originator ids to sequence ids.
     """
     envelope = envelopes_pb2.ClientEnvelope()
     envelope.aad.target_topic = TopicKind.WELCOME.topic(installation_key)
@@ -155,7 +155,7 @@ def publish_welcome(url: str, node_id: int, installation_key: bytes) -> bytes:
 
 
 def start_service(stack: ExitStack, service: Background, event: str) -> int:
-    """Start a service, wait until its log names the event, and return the port that it names."""
+    """Start a service, wait until its log has the event, and return the port in the event."""
     stack.callback(service.stop)
     service.start()
     return int(wait_for_entry(service, lambda entry: entry.get("event") == event)["port"])

@@ -1,4 +1,4 @@
-"""Ports for servers that stop and start again, or that others are told of beforehand."""
+"""Ports for servers that stop and start again, or whose port others must know beforehand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A private PostgreSQL as a child process: on a free port, gone when its owner is gone."""
+"""A private PostgreSQL as a child process: on a free port, ended with its owner."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from localnet.private_file import write_private
 from localnet.process import end_with_parent, interruptions_deferred
 
 _INSTALLED: Final = Path("/usr/lib/postgresql")
-"""Where Debian keeps its servers, one folder per version; none of it is on the PATH."""
+"""Debian's folder of servers, one folder per version, outside of the PATH."""
 
 _UNPRIVILEGED: Final = ("postgres", "nobody")
 _PR_SET_PDEATHSIG: Final = 1
@@ -38,12 +38,12 @@ _SUPERUSER: Final = "postgres"
 class Postgres:
     """A running server with an empty data folder; use as a context manager.
 
-    It listens on loopback alone, asks for a random password, and keeps its data safe as one in
-    production does. ``settings`` are its own, as in ``Postgres(max_connections="20")``.
+    The server listens on loopback alone, asks for a random password, and keeps its data safe as in
+    production. ``settings`` are the server's, as in ``Postgres(max_connections="20")``.
     """
 
     def __init__(self, **settings: str) -> None:
-        """Start it on a free port and wait until it answers."""
+        """Start the server on a free port and wait until it answers."""
         self._programs = _programs()
         self._account = _account()
         self._password = secrets.token_hex(16)
@@ -60,7 +60,7 @@ class Postgres:
             raise
 
     def __enter__(self) -> Self:
-        """Return itself: it runs already."""
+        """Return this object: the server runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -81,7 +81,7 @@ class Postgres:
         return self._url(name)
 
     def drop_database(self, url: str) -> None:
-        """Remove a database that ``new_database`` made, whoever is connected to it."""
+        """Remove a database that ``new_database`` made, even with connected clients."""
         self.execute(f"DROP DATABASE {make_url(url).database} WITH (FORCE)")
 
     def kill_connections(self) -> int:
@@ -93,18 +93,18 @@ class Postgres:
         return len(rows)
 
     def execute(self, statement: str) -> list[Any]:
-        """Run one statement as the superuser, by itself, and return its rows if it has any."""
+        """Run one statement as the superuser, by itself, and return its rows, if any."""
         with self._connect() as connection:
             cursor = connection.execute(statement.encode())
             return cursor.fetchall() if cursor.description else []
 
     def start(self) -> None:
-        """Start it again on the same port and data, and wait until it answers."""
+        """Start the server again on the same port and data, and wait until it answers."""
         command = [str(self._programs / "postgres"), "-D", str(self._data)]
         options = {
             "port": str(self.port),
             "listen_addresses": "127.0.0.1",
-            # A socket in a shared folder would let others on the machine knock.
+            # A socket in a shared folder would let other users of the machine connect.
             "unix_socket_directories": "",
             **self._settings,
         }
@@ -116,7 +116,7 @@ class Postgres:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.folder,
-                # As with anvil: Ctrl-C is for those who still talk to it.
+                # As with anvil: Ctrl-C is for the processes that still use the server.
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
                 **self._account,
@@ -124,7 +124,7 @@ class Postgres:
         self._wait_until_ready(self._process)
 
     def stop(self, immediately: bool = False) -> None:
-        """Stop it with its clients cut off; ``immediately`` as a crash would, to be recovered."""
+        """Stop the server and its connections; ``immediately`` as in a crash, with a recovery."""
         if self._process is None:
             return
         self._process.send_signal(signal.SIGQUIT if immediately else signal.SIGINT)
@@ -206,7 +206,7 @@ def _programs() -> Path:
 
 
 def _account() -> dict[str, Any]:
-    """Return as whom to run it, for subprocess: the server refuses root."""
+    """Return the account to run the server as, for subprocess: the server refuses root."""
     if os.geteuid() != 0:
         return {}
     for name in _UNPRIVILEGED:
@@ -217,9 +217,9 @@ def _account() -> dict[str, Any]:
 
 
 def _end_with_parent() -> None:
-    """As every child here; but what ends a server at once is SIGQUIT: SIGTERM waits for clients.
+    """As for every child here; but SIGQUIT ends a server at once: SIGTERM waits for clients.
 
-    Runs after the change of user, which would make the kernel forget it.
+    Runs after the change of user, which would make the kernel forget the setting.
     """
     end_with_parent()
     if sys.platform == "linux":

@@ -10,7 +10,7 @@ _OWNER_ONLY: Final = 0o600
 
 
 def write_private(path: Path, text: str) -> None:
-    """Write a file with mode 0600, also over one that others may read."""
+    """Write a file with mode 0600, also over one that other users may read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _OWNER_ONLY)
     with os.fdopen(descriptor, "w") as file:
         os.fchmod(descriptor, _OWNER_ONLY)

@@ -1,4 +1,4 @@
-"""Child processes that never outlive what started them."""
+"""Child processes that never outlive their parent."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def interrupt(number: int, frame: object) -> None:
 def interruptions_deferred() -> Iterator[None]:
     """Hold SIGINT and SIGTERM back until the end of the block.
 
-    An interruption between the start of a child and its assignment to a name would lose it.
+    An interruption between the start of a child and its assignment to a name would lose the child.
     """
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, _INTERRUPTIONS)
     in_main_thread = threading.current_thread() is threading.main_thread()
@@ -51,7 +51,7 @@ def interruptions_deferred() -> Iterator[None]:
         came = in_main_thread and _Deferral.pending
         if in_main_thread:
             _Deferral.active = _Deferral.pending = False
-        # May itself raise what the mask held back; what was noted before is forgotten by then.
+        # This may itself raise what the mask held back; earlier notes are forgotten by then.
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
         if came:
             raise KeyboardInterrupt
@@ -60,7 +60,7 @@ def interruptions_deferred() -> Iterator[None]:
 def end_with_parent() -> None:
     """Ask the kernel to end the child when its parent dies, even by SIGKILL (Linux only).
 
-    Runs in the child, which also inherits what ``interruptions_deferred`` holds back.
+    Runs in the child, which also inherits the mask of ``interruptions_deferred``.
     """
     for number in _INTERRUPTIONS:
         # Our handler would only note what comes before the program is there.
@@ -88,9 +88,9 @@ def run_to_end(
     folder: Path | None = None,
     typed: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command with ``typed`` as its input, and return what it printed.
+    """Run a command with ``typed`` as its input, and return its output.
 
-    An interruption ends it too.
+    An interruption also ends the command.
     """
     process = None
     try:

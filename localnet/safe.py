@@ -1,4 +1,4 @@
-"""A Safe on a private chain: its contracts where they stand on every chain, and a Safe of owners.
+"""A Safe on a private chain: its contracts at their usual addresses, and a Safe with owners.
 
 The code comes from Safe's own npm packages (`make setup`).
 """
@@ -47,13 +47,13 @@ _SINGLETON_FACTORY_CODE: Final = (
     "0x7fffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffffe0"
     "3601600081602082378035828234f58015156039578182fd5b8082525050506014600cf3"
 )
-"""Deploys what follows the first 32 bytes of its calldata by CREATE2, with these as salt."""
+"""Deploys the calldata after its first 32 bytes by CREATE2, with these 32 bytes as salt."""
 
 
 def deploy_safe_contracts(anvil: Anvil, version: str) -> None:
     """Deploy the contracts of a release, such as 1.4.1, to their canonical addresses.
 
-    Raises RuntimeError where one of them would stand elsewhere.
+    Raises RuntimeError where a contract would get another address.
     """
     anvil.request("anvil_setCode", hex0x(SINGLETON_FACTORY), _SINGLETON_FACTORY_CODE)
     for name in _FOLDERS:
@@ -97,7 +97,7 @@ def send_unsigned(anvil: Anvil, sender: str, to: bytes, calldata: bytes) -> Rece
     """Send from an account that anvil signs for or impersonates; return the mined receipt."""
     call = {"from": sender, "to": hex0x(to), "data": hex0x(calldata), "gas": hex(_GAS)}
     sent = bytes.fromhex(anvil.request("eth_sendTransaction", call)[2:])
-    # anvil answers before it mines.
+    # anvil answers before it mines the transaction.
     while (receipt := fetch_receipt(anvil.endpoint, sent)) is None:
         time.sleep(_POLL_SECONDS)
     return receipt
@@ -105,7 +105,7 @@ def send_unsigned(anvil: Anvil, sender: str, to: bytes, calldata: bytes) -> Rece
 
 @cache
 def npm_artifact(version: str, folder: str, name: str) -> Any:
-    """Return what a contract of a release compiles to, None where the release has none such."""
+    """Return the artifact of a release's contract, None where the release has none such."""
     package = PROJECT / "node_modules" / "@safe-global" / PACKAGES[version]
     path = package / "build" / "artifacts" / "contracts" / folder / f"{name}.sol" / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else None

@@ -1,4 +1,4 @@
-"""Connects a script to the chain that its caller names, and tells what went wrong in a sentence."""
+"""Connects a script to the caller's chain, and reports a failure in a sentence."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -48,6 +48,6 @@ def connected(network: str) -> Iterator[ProviderAPI]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says in one line: Ape goes on with pages of what it could do instead."""
+    """Return the first line of an error: Ape's errors continue with pages of suggestions."""
     line = str(error).strip().partition("\n")[0].removesuffix(" Options:")
     return line or type(error).__name__

@@ -1,4 +1,4 @@
-"""The contracts as their sources stand now."""
+"""The contracts, compiled from their present sources."""
 
 import hashlib
 
@@ -17,8 +17,9 @@ _TYPES = TypeAdapter(list[ContractType])
 def compile_contracts() -> dict[str, ContractContainer]:
     """Compile the contracts that can be deployed and return them by name.
 
-    Those are the files directly in `contracts/`: below are interfaces and bases. `.build/` keeps
-    the result for the same sources, packages and settings: to compile takes longer than to deploy.
+    Only files directly in `contracts/` can be deployed: below are interfaces and bases. `.build/`
+    keeps the result for the same sources, packages and settings: compiling takes longer than
+    deploying.
 
     Ape's own cache is neither read nor written: it does not notice when a file that a contract
     imports has changed, and would have the old code deployed.

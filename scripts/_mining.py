@@ -9,7 +9,7 @@ from chainkit.chain import Endpoint
 
 @contextmanager
 def mining_stopped(endpoint: Endpoint) -> Iterator[None]:
-    """Stop anvil's own mining, by transaction or by interval, and start it again as it was."""
+    """Stop anvil's own mining, by transaction or by interval, and restore it afterwards."""
     automine = endpoint.request("anvil_getAutomine")
     interval = endpoint.request("anvil_getIntervalMining")
     endpoint.request("evm_setAutomine", False)
@@ -33,7 +33,7 @@ def replace_blocks(endpoint: Endpoint, depth: int, placements: Sequence[tuple[st
     stays = endpoint.header(endpoint.head().number - depth)
     clock = int(now["timestamp"], 16)
     ahead = max(clock - int(time.time()), 0)
-    # anvil_reorg alone sets the clock back to the last block that stays, and leaves it there.
+    # anvil_reorg alone sets the clock back to the last remaining block, and leaves it there.
     endpoint.request("anvil_setBlockTimestampInterval", max(clock - stays.timestamp, 0) // depth)
     try:
         endpoint.request("anvil_reorg", depth, placements)

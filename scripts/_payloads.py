@@ -1,4 +1,4 @@
-"""Payloads as clients would publish them, and as nobody should: pure, and the same per seed."""
+"""Payloads of clients, well-formed and malformed: pure, and the same per seed."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class Payload:
     """The payload that one transaction publishes."""
 
     kind: TopicKind
-    """Which contract it goes to: GROUP_MESSAGE or IDENTITY_UPDATE."""
+    """The target contract: GROUP_MESSAGE or IDENTITY_UPDATE."""
     identifier: bytes
     """Group id or inbox id, 32 bytes."""
     data: bytes
@@ -52,7 +52,7 @@ def payloads(
 
 
 class _Source:
-    """Groups, inboxes and the chance that picks among them."""
+    """Groups, inboxes and the random choice among them."""
 
     def __init__(self, chance: random.Random, messages: int, last_seen: int) -> None:
         self.chance = chance

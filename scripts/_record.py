@@ -21,11 +21,11 @@ FIRST_NONCE = "first_nonce"
 """The deployer's nonce of the first transaction: all addresses follow from it."""
 
 EARLIER = "earlier"
-"""Hashes that were sent for a contract before its newest one: any of them may be mined yet."""
+"""Hashes that were sent for a contract before its newest one: any of these may still be mined."""
 
 
 class UnfinishedDeployment(ChainkitError):
-    """Contracts were deployed, but not all of them, or not as they should be."""
+    """Contracts were deployed, but not all, or not correctly."""
 
 
 class NonceSpent(ChainkitError):
@@ -33,7 +33,7 @@ class NonceSpent(ChainkitError):
 
 
 class Draft:
-    """A file beside the record that is to be; it is written before each transaction is sent."""
+    """A file beside the future record, written before each transaction is sent."""
 
     def __init__(self, path: Path, content: Mapping[str, Any]) -> None:
         """Take what the file holds, or will hold."""
@@ -51,19 +51,19 @@ class Draft:
         return bool(self._content["contracts"])
 
     def entry(self, *place: str) -> Entry:
-        """Return what is known of one contract; ``place`` as in the record, below its contracts."""
+        """Return the known data of one contract; ``place`` as in the record's contracts."""
         found: Entry = self._content["contracts"]
         for name in place:
             found = found.get(name, {})
         return found
 
     def settle(self, place: tuple[str, ...], transaction: str, block: int) -> None:
-        """Write which of a contract's transactions was mined, and where; forget the others."""
+        """Record which of a contract's transactions was mined, and where; forget the others."""
         self.entry(*place).pop(EARLIER, None)
         self.add(place, {"transaction": transaction, "block": block})
 
     def add(self, place: tuple[str, ...], entry: Mapping[str, Any]) -> None:
-        """Write what is known of one contract, beside what was known of it."""
+        """Add data of one contract to its known data."""
         found: Entry = self._content["contracts"]
         for name in place:
             found = found.setdefault(name, {})
@@ -85,10 +85,10 @@ class Draft:
 def drafted(record_path: Path, header: Mapping[str, Any], nonce: int) -> Iterator[Draft]:
     """Yield the draft of an unfinished deployment, or a new one; then make it the record.
 
-    ``nonce`` is the first of a new deployment. If the caller fails after something was sent, the
-    draft stays, and UnfinishedDeployment names it. If nothing was sent, nothing is left. Raises
-    ConfigurationError where no record can be written, where another run writes it, and where what
-    is unfinished is another deployment than ``header`` says.
+    ``nonce`` is the first nonce of a new deployment. If the caller fails after a transaction was
+    sent, the draft stays, and UnfinishedDeployment names its file. If nothing was sent, no file is
+    left. Raises ConfigurationError where no record can be written, where another run writes it, and
+    where the unfinished deployment has another ``header``.
     """
     with _folder_locked(record_path):
         if record_path.exists():
@@ -114,7 +114,7 @@ def drafted(record_path: Path, header: Mapping[str, Any], nonce: int) -> Iterato
 
 @contextmanager
 def _folder_locked(record_path: Path) -> Iterator[None]:
-    # The folder, because the files in it are replaced while they are held.
+    # The folder is locked, because the files in it are replaced meanwhile.
     subject = f"deployment record {record_path}"
     try:
         folder = os.open(record_path.parent, os.O_RDONLY | os.O_DIRECTORY)

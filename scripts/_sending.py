@@ -16,7 +16,7 @@ from chainkit.text.hexadecimal import hex0x
 from scripts._mining import mining_stopped
 
 GAS_BASE = 150_000
-"""Gas that a transaction may use beside its calldata: far more than a publication does."""
+"""Gas that a transaction may use besides its calldata: far more than a publication needs."""
 
 GAS_PER_CALLDATA_BYTE = 70
 """Above the floors, 40 (EIP-7623) and 64 (EIP-7976), and above execution with the event's data."""

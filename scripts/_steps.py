@@ -36,20 +36,21 @@ class Step:
     """One contract, deployed by one transaction."""
 
     place: tuple[str, ...]
-    """Where the record holds it, below its contracts."""
+    """The contract's place in the record, below its contracts."""
     contract: str
     arguments: tuple[Any, ...]
     """The constructor's arguments."""
     nonce: int
     address: str
-    """Checksummed: where it will stand."""
+    """Checksummed: the contract's future address."""
 
     @property
     def trial_code(self) -> bytes:
         """Creation code that takes a little more gas than this contract's, on every chain.
 
-        It stores as much code, fills as many words of storage and is as long, and needs no other
-        contract. An endpoint can estimate it before the contracts that this one names are there.
+        The trial code stores as much code, fills as many words of storage and is as long, and needs
+        no other contract. An endpoint can estimate its gas before the contracts that the real one
+        names exist.
         """
         own = artifact(self.contract)
         # PUSH1 1, PUSH1 word, SSTORE; then PUSH2 size, PUSH1 0, RETURN: that many zeros.

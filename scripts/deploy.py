@@ -6,7 +6,7 @@ r"""Deploys the contracts to a chain, or goes on with a deployment that was cut 
 Each transaction is written down before it is sent, so that a run that was killed anywhere, or whose
 endpoint died, is finished by the same command. The hand-over needs no transaction and leaves no
 moment in which the deployer could act: `initialize` and the registry's constructor name the
-council's accounts at once, and what stands on the chain in the end is compared with the package
+council's accounts at once, and the result on the chain is compared with the package
 before there is a record (docs/adr/0009).
 """
 
@@ -53,7 +53,7 @@ from scripts._steps import Step, deployment_steps
 def run(
     account: AccountAPI, endpoint: Endpoint, parameters_path: Path, record_path: Path
 ) -> tuple[DeploymentRecord, bool]:
-    """Deploy unless the record's deployment stands on this chain; return it, and if it is new.
+    """Deploy unless the record's deployment is on this chain; return it, and whether it is new.
 
     A second run changes nothing. A record of another deployment is refused, never overwritten.
     """
@@ -71,12 +71,12 @@ def run(
 def deploy(
     account: AccountAPI, endpoint: Endpoint, parameters: Parameters, record_path: Path
 ) -> DeploymentRecord:
-    """Deploy what is missing, check what stands there, and write the record.
+    """Deploy missing contracts, check all contracts on the chain, and write the record.
 
     Raises ConfigurationError before anything is sent if the council's accounts are not on this
     chain, the deployer cannot pay, or no record can be written; RefusedRequest if transactions of
-    the deployer wait; and UnfinishedDeployment, which names the file with what was
-    sent, if it goes wrong later.
+    the deployer wait; and UnfinishedDeployment, which names the file of sent transactions, for a
+    later failure.
     """
     require_all(compare_accounts(endpoint, parameters, endpoint.head().reference))
     contracts = packaged_contracts()
@@ -116,7 +116,7 @@ def require_all(comparisons: Iterable[Comparison]) -> None:
 def packaged_contracts() -> Mapping[str, ContractContainer]:
     """Compile the contracts and prove that they are those of the package.
 
-    Raises ConfigurationError where they are not: what is deployed could not be verified later.
+    Raises ConfigurationError where they differ: the deployment could not be verified later.
     """
     contracts = compile_contracts()
     for name in CONTRACTS:
@@ -128,11 +128,11 @@ def packaged_contracts() -> Mapping[str, ContractContainer]:
 
 
 def check_means(steps: Sequence[Step], endpoint: Endpoint, deployer: str, draft: Draft) -> None:
-    """Refuse to begin, or go on with, what could not be finished; nothing is sent yet.
+    """Refuse to begin, or continue, a deployment that could not be finished; nothing is sent yet.
 
     Raises RefusedRequest where transactions of the deployer wait, so that its nonces are not free
-    (unless they may be this deployment's own), or a block has no room for a contract, and
-    ConfigurationError where it cannot pay.
+    (unless these may be this deployment's own), or a block's gas does not suffice for a contract,
+    and ConfigurationError where the deployer cannot pay.
     """
     if not draft.was_begun:
         next_nonce(endpoint, deployer)
@@ -162,9 +162,9 @@ def take(
 
 
 def settle(step: Step, endpoint: Endpoint, draft: Draft) -> None:
-    """Write down for good which transaction created a contract, and where it stands.
+    """Record the transaction that created a contract, and the contract's place.
 
-    Raises InconsistentAnswer where none of them is on the chain any more.
+    Raises InconsistentAnswer where no such transaction is on the chain any more.
     """
     sent = transactions_of(draft.entry(*step.place))
     known = known_among(sent, endpoint)
@@ -181,7 +181,7 @@ def transactions_of(entry: Entry) -> list[str]:
 
 
 def known_among(sent: Sequence[str], endpoint: Endpoint) -> str | None:
-    """Return the first transaction that is mined or waits; what cannot be told is an error."""
+    """Return the first transaction that is mined or waits; an unclear answer raises an error."""
     for transaction in sent:
         hash_ = bytes.fromhex(transaction[2:])
         if endpoint.receipt(hash_) or endpoint.transaction(hash_):
@@ -208,8 +208,8 @@ def sign(
     """Sign the transaction of one step, with its nonce or not at all.
 
     Raises NonceSpent where the account has used that nonce for something else, and
-    InconsistentAnswer where it has not come to that nonce yet, or used it for this step and the
-    endpoint does not have the transaction.
+    InconsistentAnswer where the account has not reached the nonce yet, or used it for this step and
+    the endpoint does not have the transaction.
     """
     count = endpoint.transaction_count(account.address, endpoint.head().reference)
     if was_sent and count > step.nonce:
@@ -227,7 +227,8 @@ def sign(
     # Not `account.deploy`: on a network given by its URL, that caches types by address on disk,
     # where the next chain with the same addresses would find them.
     tip, maximum = transaction_fees(endpoint)
-    # Ape's own fees are the newest base fee's: geth estimates no gas with them while that falls.
+    # Ape's own fees are the newest base fee's: geth estimates no gas with such fees while the base
+    # fee falls.
     fees = {"max_fee": maximum, "max_priority_fee": tip}
     prepared = account.prepare_transaction(
         container(*step.arguments, sender=account.address, nonce=step.nonce, **fees)
@@ -240,7 +241,7 @@ def sign(
 
 
 def tell_powers(parameters: Parameters, record: DeploymentRecord) -> None:
-    """Print who holds the contracts, which was checked on the chain."""
+    """Print the holders of the contracts, which were checked on the chain."""
     click.echo(f"administrator of both logs: {to_checksum_address(parameters.message_admin)}")
     click.echo(f"owner of NodeRegistry: {to_checksum_address(parameters.registry_owner)}")
     held = record.deployer in (parameters.message_admin, parameters.registry_owner)

@@ -3,8 +3,8 @@ r"""Drills a reorg on anvil: replaces the newest blocks, loses some transactions
     ape run reorg --network http://127.0.0.1:8545 --depth 5 --drop 3 --json
 
 A lost transaction takes its sender's later ones with it (their nonces no longer fit), so only a
-sender's last ones are dropped. The rest is mined again in an order and in blocks of its own. The
-result is then read from the chain, not taken from the plan.
+sender's last ones are dropped. The other transactions are mined again in another order and in new
+blocks. The result is then read from the chain, not taken from the plan.
 """
 
 import json
@@ -85,7 +85,7 @@ def choose_dropped(found: Sequence[Mined], drop: int, chance: random.Random) -> 
 
 
 def place(kept: Sequence[Mined], depth: int, chance: random.Random) -> list[Placement]:
-    """Shuffle transactions over the new blocks, each sender's own in the order of their nonces."""
+    """Distribute transactions over the new blocks, each sender's in the order of their nonces."""
     senders = [item.sender for item in kept]
     chance.shuffle(senders)
     waiting = {
@@ -103,9 +103,9 @@ def _nonce(item: Mined) -> int:
 
 
 def reorganise(endpoint: Endpoint, depth: int, drop: int | None, share: float, seed: int) -> Any:
-    """Replace the newest ``depth`` blocks and return what became of their transactions.
+    """Replace the newest ``depth`` blocks and return the outcome of their transactions.
 
-    Drops ``drop`` transactions, or that ``share`` of them where ``drop`` is None.
+    Drops ``drop`` transactions, or the part ``share`` of them where ``drop`` is None.
     """
     check_anvil(endpoint)
     chance = random.Random(seed)

@@ -3,7 +3,7 @@ r"""Publishes traffic of realistic sizes to a deployed network, some of it malfo
     ape run traffic --network http://127.0.0.1:8545 --record build/deployment.json \
         --messages 300 --identity-share 0.25 --malformed 12 --seed 7
 
-It signs with Ape's test accounts 2 to 9, whose keys are public: it is for test chains only.
+The script signs with Ape's test accounts 2 to 9, whose keys are public: use it on test chains only.
 """
 
 import json
@@ -70,7 +70,7 @@ def _bar(length: int, label: str, quiet: bool) -> Any:
 
 
 def summary(made: Sequence[Payload], mined: Sequence[Receipt]) -> dict[str, int]:
-    """Count what was published, and where it stands."""
+    """Count the published payloads, and return their blocks."""
     blocks = [int(receipt["blockNumber"], 16) for receipt in mined]
     well_formed = [payload.kind for payload in made if not payload.malformed]
     return {

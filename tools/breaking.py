@@ -60,7 +60,7 @@ class Change(Protocol):
 
 @dataclass(frozen=True)
 class Break:
-    """A change of a text that stands once in a file."""
+    """A change of a text that occurs once in a file."""
 
     file: str
     """Path from the project's root."""
@@ -69,14 +69,14 @@ class Break:
 
     @property
     def digest(self) -> str:
-        """Eight digits that are others for another break."""
+        """Eight digits that differ for another break."""
         parts = "\0".join((self.file, self.text, self.replacement))
         return hashlib.sha256(parts.encode()).hexdigest()[:8]
 
     def applied_to(self, source: str) -> str:
         """Return the file's text with the change.
 
-        Raises ConfigurationError where the text does not stand there once, or stays the same.
+        Raises ConfigurationError where the text does not occur exactly once, or stays the same.
         """
         count = source.count(self.text)
         if count != 1 or self.text == self.replacement:
@@ -118,7 +118,7 @@ class Copy:
 
     @contextmanager
     def changed(self, change: Change) -> Iterator[None]:
-        """Change one file for a while. Raises what the change does where it does not apply."""
+        """Change one file within the block. Raises the error of a change that does not apply."""
         path = self.folder / change.file
         original = path.read_text(encoding="utf-8")
         path.write_text(change.applied_to(original), encoding="utf-8")
@@ -149,7 +149,8 @@ class Copy:
         """Run Python with the copy's packages. Raises ConfigurationError without an MLS engine."""
         build = self.folder / _MLS_ENGINE / "build.mjs"
         if not self._has_engine and build.exists():
-            # Git knows no bundle; its digest would refuse a changed one before any test does.
+            # git does not track the bundle; its digest would refuse a changed bundle before any
+            # test does.
             built = self.run("node", str(build), "--pin")
             if built.status != 0:
                 raise ConfigurationError("MLS engine", "to be built", built.output[-2000:])
@@ -157,14 +158,14 @@ class Copy:
         return self.run("python", *arguments, **settings)
 
     def run(self, *command: str, **settings: str) -> Ended:
-        """Run a command, in a session of its own: if it hangs, all that it started is ended."""
+        """Run a command, in a session of its own: if it hangs, all its processes are ended."""
         cache = self.folder / ".cache"
         for name in _REMEMBERED:
             shutil.rmtree(cache / name, ignore_errors=True)
         own = {
             "APE_DATA_FOLDER": str(cache / "ape"),
             "HYPOTHESIS_STORAGE_DIRECTORY": str(cache / "hypothesis"),
-            # A file that changes twice in a second would keep the code compiled for it before.
+            # A file that changes twice in a second would keep its earlier compiled code.
             "PYTHONDONTWRITEBYTECODE": "1",
             "PYTHONPATH": os.pathsep.join(str(self.folder / name) for name in _IMPORTED),
             "SOLCX_BINARY_PATH": str(cache / "solcx"),

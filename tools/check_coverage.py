@@ -36,7 +36,7 @@ _SUMMARY_ROW = re.compile(r"^\| (?P<file>\S+\.sol) +\|[^|]+\|[^|(]+\((?P<hit>\d+
 
 
 class CoverageUnmeasured(ChainkitError):
-    """forge could not measure, or its report is not as expected."""
+    """forge could not measure, or its report has another form."""
 
 
 @dataclass

@@ -18,10 +18,10 @@ GENERATED_PATTERNS = ("*_pb2.py", "*_pb2.pyi")
 
 
 def strict_stub(text: str) -> str:
-    """Return protoc's stub with the two things mended that ``mypy --strict`` refuses.
+    """Return protoc's stub with two changes that ``mypy --strict`` needs.
 
     A field that is named ``bytes`` shadows the type of that name inside its class, and the mapping
-    that may stand for a message in a constructor has no type arguments.
+    that may replace a message in a constructor has no type arguments.
     """
     mended = re.sub(r"(?<=[\[ ])bytes(?=[\],]|$)", "_builtins.bytes", text, flags=re.MULTILINE)
     mended = mended.replace("_Mapping]", "_Mapping[str, object]]")

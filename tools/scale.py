@@ -57,7 +57,7 @@ class Costs:
 
 
 def read_costs(page: str) -> Costs:
-    """Return the costs as the benchmarks' page has them. Raises ConfigurationError."""
+    """Return the costs in the benchmarks' page. Raises ConfigurationError."""
     node, network = _figures(page, _NODE, NODE_ROWS), _figures(page, _NETWORK, NETWORK_ROWS)
     return Costs(
         wire_bytes=_wire_bytes(),
@@ -72,7 +72,7 @@ def read_costs(page: str) -> Costs:
 
 
 def with_tables(page: str, costs: Costs) -> str:
-    """Return the page with all its tables as the costs make them."""
+    """Return the page with all its tables, computed from the costs."""
     made = {
         "costs": _costs_table(costs),
         "rates": _rates_table(costs),

@@ -1,8 +1,8 @@
 """Compiles Solidity with the compiler of package-lock.json, and contracts as they are deployed.
 
-Ape compiles `contracts/` only, and would compile another folder without it. So what tests and the
-gas study deploy is compiled here, with the settings of ape-config.yaml: the code is what Ape would
-make of the same sources.
+Ape compiles `contracts/` only, and another folder only instead of it. So the contracts of tests and
+the gas study are compiled here, with the settings of ape-config.yaml: the code equals Ape's code of
+the same sources.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Contract:
 def compiled_contracts(*folders: str) -> dict[str, Contract]:
     """Return the contracts of some of the project's folders, by name.
 
-    The compiler's output is kept below `.cache` by what it is made of, and a second process waits
-    for the first. Raises ConfigurationError if they do not compile.
+    The compiler's output is kept below `.cache` by a digest of its input, and a second process
+    waits for the first. Raises ConfigurationError if the sources do not compile.
     """
     sources = read_sources(PROJECT, PRODUCTION, *folders)
     wanted = [path for path in sources if path.startswith(tuple(f"{each}/" for each in folders))]

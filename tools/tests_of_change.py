@@ -2,9 +2,9 @@
 
 A test is named if it changed, if it imports a changed module, however many imports lie between, or
 if its text, or that of a module which it imports, contains the name of another changed file, such
-as ``findings.md``. Imports are read and not run. A contract's change may break every test that
-runs on a chain, so it names them all; one that only tests or a study deploy also breaks what
-contains its name.
+as ``findings.md``. Imports are read and not run. A contract's change may break every test that runs
+on a chain, so all such tests are named; a change of a contract that only tests or a study deploy
+also names the tests that contain its name.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def module_files(files: Iterable[str]) -> dict[str, str]:
 def imported_modules(text: str) -> set[str]:
     """Return the dotted names that a Python file may import, also by ``pytest_plugins``.
 
-    A name that is imported from a package may be a module of it, or not.
+    A name that is imported from a package may be a module of the package, or not.
     """
     names: set[str] = set()
     for node in ast.walk(ast.parse(text)):
@@ -60,8 +60,8 @@ def imported_modules(text: str) -> set[str]:
 def tests_of_change(texts: Mapping[str, str], changed: Iterable[str]) -> list[str]:
     """Return the test files that a change of some files can break, sorted.
 
-    ``texts`` are the project's Python files by their path. A changed file that is no longer there
-    breaks what still names it.
+    ``texts`` are the project's Python files by their path. A deleted file breaks all files that
+    still name it.
     """
     broken = set(changed)
     modules = module_files(texts)

@@ -1,11 +1,11 @@
 """Writes the contracts' ABIs and artifacts into the Python package, or checks that they are there.
 
 Run `python tools/write_abis.py` after a contract or a compiler setting changed; `--check` writes
-nothing and exits 1 if a file in `abi/` or `artifact/` of `src/chainkit/contracts/` is not what the
-contracts compile to. `--release 1.2.0` also notes the upgradeable contracts as that release, so
-that `chainkit contracts upgrade` will know them on a chain.
+nothing and exits 1 if a file in `abi/` or `artifact/` of `src/chainkit/contracts/` differs from the
+compiled contracts. `--release 1.2.0` also notes the upgradeable contracts as that release, so that
+`chainkit contracts upgrade` will know them on a chain.
 
-The compiler's input is Ape's own, so the code is what Ape would deploy.
+The compiler's input is Ape's own, so the code equals the code that Ape would deploy.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Compilation:
         }
 
     def abi(self, name: str) -> Json:
-        """Return a contract's ABI as Ape writes it."""
+        """Return a contract's ABI in Ape's form."""
         contract = ContractType.model_validate({"abi": self.contracts[name]["abi"]})
         found: Json = contract.model_dump(mode="json", by_alias=True, exclude_none=True)["abi"]
         return found
@@ -104,7 +104,7 @@ class Compilation:
         }
 
     def storage(self, name: str) -> Json:
-        """Return a contract's storage by namespace, with those of its bases (ERC-7201)."""
+        """Return a contract's storage by namespace, with the storage of its bases (ERC-7201)."""
         return {space: _members(raw) for space, raw in self._layouts(name).items()}
 
     def _layouts(self, name: str) -> Json:
@@ -201,9 +201,9 @@ def _within(layout: Json) -> Json:
 
 
 def _layout(raw: Json) -> Json:
-    """Return what `contracts.storage_layout` reads of a layout, the same for the same contract.
+    """Return a layout for `contracts.storage_layout`, the same for the same contract.
 
-    The compiler numbers structs, contracts and enums anew with each other file that it is given.
+    The compiler numbers structs, contracts and enums anew with each set of files.
     """
     types = {_type_name(name): _named_types(content) for name, content in raw["types"].items()}
     if len(types) < len(raw["types"]):
@@ -238,7 +238,7 @@ def _members(layout: Json) -> list[Json]:
 
 
 def _type_words(type_: str, types: Json, outer: tuple[str, ...]) -> str:
-    """Say a type so that a change within is seen too: solc's own label leaves out members."""
+    """Describe a type so that a change within shows too: solc's own label leaves out members."""
     content = types[type_]
     if type_ in outer:
         return str(content["label"])
@@ -259,9 +259,9 @@ def _type_words(type_: str, types: Json, outer: tuple[str, ...]) -> str:
 
 
 def generated_files(compilation: Compilation, past_releases: Json) -> Files:
-    """Return the text of every file that the contracts compile to.
+    """Return the text of every file that is generated from the contracts.
 
-    A proxy's ABI is its implementation's: that is what its callers call.
+    A proxy's ABI is its implementation's, which the proxy's callers use.
     """
     abis = {f"abi/{name}.json": compilation.abi(name) for name in ABI_NAMES}
     artifacts = {f"artifact/{name}.json": compilation.artifact(name) for name in CONTRACTS}

@@ -26,7 +26,7 @@ _PRAGUE: Final = ("--hardfork", "prague")
 _FEES: Final = {"maxFeePerGas": 10**11, "maxPriorityFeePerGas": 10**9}
 _GAS: Final = 200_000
 
-# Reverts without data; else gives it back in two logs, one without topics and one with two.
+# Reverts without data; else returns it in two logs, one without topics and one with two.
 _RUNTIME: Final = bytes.fromhex("366007575f5ffd5b365f5f37365fa060026001365fa200")
 _CREATION: Final = (
     bytes.fromhex(f"60{len(_RUNTIME):02x}600a5f3960{len(_RUNTIME):02x}5ff3") + _RUNTIME
@@ -125,7 +125,7 @@ def _mined(name: str, options: Sequence[str], raw: Sequence[str]) -> dict[str, A
 
 
 def _transaction(transaction: dict[str, Any]) -> dict[str, Any]:
-    # The gasPrice of a later type is the price that was paid, not the one that its sender signed.
+    # The gasPrice of a later type is the paid price, not the one that its sender signed.
     signed = transaction["type"] in ("0x0", "0x1")
     price = {"gasPrice": transaction["gasPrice"]} if signed else {}
     return _kept(transaction) | price

@@ -1,4 +1,4 @@
-"""Writes the descriptors of ClientEnvelope and of all that it imports, for protobuf-es.
+"""Writes the descriptors of ClientEnvelope and of all its imports, for protobuf-es.
 
 python tools/write_descriptor_set.py FILE; see tools/vectors/protobuf_es.mjs.
 """

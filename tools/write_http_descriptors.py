@@ -1,9 +1,9 @@
-"""Writes what Envoy needs to give a node's methods their HTTP paths (XIP-49 §3.2.8, §3.3.3).
+"""Writes the HTTP paths of a node's methods for Envoy (XIP-49 §3.2.8, §3.3.3).
 
 Run ``python -m tools.write_http_descriptors`` after a change to a .proto file; ``--check`` writes
 nothing and exits with 1 if the file is out of date. The paths are the options that XIP-49 writes
-beside its methods; they stand here, because in the .proto files they would cost every reader of an
-envelope a package.
+beside its methods; they are listed here, because in the .proto files they would cost every reader
+of an envelope a package.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PATHS: Final = {
 """By method. The body is the request's message in JSON."""
 
 _SERVICES: Final = ("ReplicationApi", "MisbehaviorApi")
-"""Not their aliases: one path belongs to one method."""
+"""Without aliases: one path belongs to one method."""
 
 
 def descriptors() -> bytes:
@@ -46,7 +46,7 @@ def descriptors() -> bytes:
             if service.name in _SERVICES and method.name in PATHS:
                 rule = method.options.Extensions[annotations_pb2.http]
                 rule.post, rule.body = PATHS[method.name], "*"
-    # Each file stands behind those that it imports: an annotated one last.
+    # Each file follows those that it imports: an annotated file is last.
     ordered = [file for name, file in files.items() if name != described.name]
     return FileDescriptorSet(file=[*ordered, described]).SerializeToString(deterministic=True)
 

@@ -1,4 +1,4 @@
-"""Writes what chainkit knows of the Safe's releases, or checks that it is there.
+"""Writes the data of the Safe's releases for chainkit, or checks that they are current.
 
 Run `python -m tools.write_safe_releases` after a release was added; `--check` writes nothing and
 exits 1 if a file is not what the locked npm packages make it. Code comes from their artifacts, and
@@ -71,16 +71,16 @@ INTERFACES: Final = {
     ),
     "MultiSendCallOnly": ("multiSend",),
 }
-"""The functions and events used of each, the same in every release that has it."""
+"""The used functions and events of each contract, the same in every release that has it."""
 
 _WIDEST: Final = {"Safe": "SafeL2"}
-"""The contract whose ABI is read in place of another's, because it holds all of that one."""
+"""The contract whose ABI is read instead of another's, because it holds the whole of that ABI."""
 
 Json = dict[str, Any]
 
 
 def artifact(version: str, name: str) -> Json | None:
-    """Return what a contract of a release compiles to, None where the release has none such."""
+    """Return the artifact of a release's contract, None where the release has none such."""
     found: Json | None = npm_artifact(version, SOURCES[name], name)
     return found
 
@@ -102,7 +102,7 @@ def releases() -> Json:
 
 
 def interface(name: str) -> list[Json]:
-    """Return the ABI of what is used of a contract, as the newest release has it.
+    """Return the used part of a contract's ABI, as the newest release has it.
 
     Raises click's error where an entry is missing or overloaded, or an older release differs.
     """
@@ -125,7 +125,7 @@ def generated_files() -> dict[str, str]:
 
 
 def drifting_files() -> list[str]:
-    """Return the paths of the files that are missing or differ from what the packages say."""
+    """Return the paths of the files that are missing or differ from the packages' data."""
     return [
         path
         for path, text in generated_files().items()
@@ -152,9 +152,9 @@ def _entries(version: str, name: str) -> dict[str, Json]:
 
 
 def _without_spellings(entry: Json) -> Json:
-    """Return an ABI entry without what says nothing to a caller, and differs between releases.
+    """Return an ABI entry without what has no meaning for a caller, and differs between releases.
 
-    That is Solidity's own names for types, and the names of what a function returns.
+    That is Solidity's own names for types, and the names of a function's results.
     """
     inputs = [_without_internal_type(item) for item in entry["inputs"]]
     if "outputs" not in entry:

@@ -22,7 +22,7 @@ from chainkit.errors import ConfigurationError
 from chainkit_jobs.spark.session import spark_session
 
 _QUIET: Final = "-Xlog:disable -Xlog:all=error:stderr"
-"""Java warns of each class that it leaves out."""
+"""Java's warnings about each class that it leaves out."""
 
 
 def write(archive: Path) -> None:
@@ -34,7 +34,7 @@ def write(archive: Path) -> None:
         with tempfile.TemporaryDirectory() as folder:
             _use(spark, f"{folder}/rows")
         java = SparkContext._gateway.proc  # type: ignore[union-attr]
-    # Java ends, and writes, when nobody can speak to it any more.
+    # Java writes the archive and ends when its input ends.
     java.stdin.close()
     java.wait()
 

@@ -1,4 +1,6 @@
-"""The storage service of message history (XIP-31): encrypted files, for days, for who has the id.
+"""The storage service of message history (XIP-31): keeps encrypted files for some days.
+
+A client that has the id of a file may read it.
 
 ::
 

@@ -1,7 +1,7 @@
-"""How much may still be uploaded, by kind, by address and in total. No I/O; the clock is handed in.
+"""How much may still be uploaded, by kind, by address and in total; no I/O, the clock is passed in.
 
-Bytes count from the moment at which they come until their file is removed. After a restart the
-files count in the total, and for no address: addresses are not written down.
+Bytes count from the moment of their arrival until their file is removed. After a restart the files
+count in the total, and for no address: addresses are not stored.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Admission:
         self._downloads = Buckets(_DOWNLOADS_PER_SECOND, _DOWNLOADS_AT_ONCE)
 
     def begin_upload(self, kind: Kind, address: str, length: int | None) -> None:
-        """Let an address begin an upload; ``length`` is what it announces, in bytes.
+        """Let an address begin an upload; ``length`` is the announced number of bytes.
 
         Raises NotAllowed, TooMuch, TooLarge and Full.
         """

@@ -1,7 +1,7 @@
 """A request's body as it comes: the bytes themselves, or one file of multipart/form-data (XIP-31).
 
-Bytes are passed on as they were sent: nothing is decompressed or decoded, so that no few bytes
-become many.
+Bytes are passed on as they were sent: nothing is decompressed or decoded, so that a small body
+never becomes a large file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Pace:
     """The time by which a transfer must have come further, on the event loop's clock."""
 
     def __init__(self, patience: float) -> None:
-        """Begin now; ``patience`` is the time that it may take beside that of its bytes."""
+        """Begin now; ``patience`` is the time that the body may take beside that of its bytes."""
         self._start = asyncio.get_running_loop().time()
         self._patience = patience
         self._bytes = 0

@@ -54,9 +54,9 @@ class Terms:
     keep_seconds: float
     """How long a file is kept."""
     seconds_after_download: float | None
-    """How long a file is kept once its last byte was sent; None for as long as any."""
+    """How long a file is kept after its last byte; None for as long as any file."""
     patience: float
-    """Seconds that a transfer may take beside the time of its bytes."""
+    """Seconds that a transfer may take besides the time for its bytes."""
 
 
 class BackupHandlers:
@@ -82,8 +82,8 @@ class BackupHandlers:
     ) -> web.RouteTableDef:
         """Return the paths.
 
-        Take functions for the URL at which others reach the service, known once it listens, and for
-        the address that a request counts for.
+        Take functions for the service's public URL, known once the service listens, and for the
+        address for which a request counts.
         """
         table = web.RouteTableDef()
 
@@ -127,7 +127,7 @@ class BackupHandlers:
         if not upload.stored.size:
             raise Refused("file", "at least one byte", "none")
         await asyncio.to_thread(upload.sync, self._clock() + self._terms.keep_seconds)
-        # Not in a thread: a client that leaves now must not part the file from its count.
+        # Not in a thread: a client that leaves now must not separate the file from its count.
         return upload.keep()
 
     def _grant(self, request: web.Request) -> Grant:

@@ -48,20 +48,20 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def caller_address(request: web.Request, proxies: Collection[str]) -> str:
-    """Return the address that a request counts for: see ``address_of``.
+    """Return the address for which a request counts: see ``address_of``.
 
-    ``proxies`` are IP addresses whose word about their clients is believed.
+    ``proxies`` are IP addresses whose statement about their clients is trusted.
     """
     peer = request.remote or ""
     if peer not in proxies:
         return counted(peer)
-    # A proxy appends the address that it saw; all before it are the client's own words.
+    # A proxy appends the address that it saw; all addresses before it are the client's own text.
     last = ",".join(request.headers.getall(_FORWARDED, [])).rpartition(",")[2].strip()
     return counted(last if _is_address(last) else peer)
 
 
 def counted(host: str) -> str:
-    """Return what an IP address counts as: itself, or its network of 64 bits."""
+    """Return the unit in which an IP address counts: itself, or its network of 64 bits."""
     return address_of(f"ipv6:[{host}]:0" if ":" in host else f"ipv4:{host}:0")
 
 
@@ -135,7 +135,7 @@ class HttpServer:
 
 
 class _Connection(asyncio.Protocol):
-    """A connection of the library's, counted, and ended at a time that its request moves."""
+    """A connection of the library's, counted, and ended at a deadline that its request moves."""
 
     def __init__(
         self,
@@ -208,7 +208,7 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
     except Refused as refusal:
         answer = _refusal(refusal)
     except ConnectionError:
-        # The client left, or broke off its body: nobody reads an answer.
+        # The client left, or interrupted its body: nobody reads an answer.
         if request.transport is not None:
             request.transport.abort()
         raise ConnectionResetError from None

@@ -34,7 +34,7 @@ class Backups:
     address: str
     """``HOST:PORT`` for clients; port 0 takes a free one."""
     public_url: str | None
-    """Where clients reach the service; None for the address itself."""
+    """The public URL of the service; None for the address itself."""
     proxies: Collection[str]
     """IP addresses of proxies in front of the service."""
     listen: str | None

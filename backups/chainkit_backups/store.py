@@ -82,7 +82,7 @@ class Store:
         return sum(each.kind is kind for each in self.files)
 
     def find(self, file_id: str) -> Stored | None:
-        """Return a file by its id; None where there is none, or where it has expired."""
+        """Return a file by its id; None where the file is missing, or has expired."""
         found = self._files.get(file_id)
         return found if found is not None and self._clock() < found.expires_at else None
 
@@ -174,7 +174,7 @@ class Store:
 
 
 class Upload:
-    """One file that comes; its methods block on the disk. ``drop`` after ``keep`` does nothing."""
+    """One arriving file; its methods block on the disk. ``drop`` after ``keep`` does nothing."""
 
     def __init__(self, store: Store, stored: Stored, grant: Grant | None) -> None:
         """Use ``Store.begin``."""

@@ -17,7 +17,7 @@ class Kind(StrEnum):
     """How an upload was admitted; each kind has limits of its own."""
 
     OPEN = "open"
-    """Without a grant, as today's clients upload: they cannot say who they are."""
+    """Without a grant, as today's clients upload: they cannot prove who they are."""
     GRANTED = "granted"
     """With a grant, which a gateway wrote for its client."""
 
@@ -29,7 +29,7 @@ class Limits:
     file_bytes: int
     """The most that one file may have."""
     address_bytes: int
-    """The most that is kept of one address; 0 for no limit of its own."""
+    """Most bytes that are kept for one address; 0 for no limit of its own."""
     total_bytes: int
     """The most that is kept; 0 refuses this kind."""
 
@@ -47,7 +47,7 @@ class Stored:
     address: str = ""
     """The uploader's; empty after a restart."""
     sent: int = 0
-    """Bytes that were sent of it, in all downloads."""
+    """Bytes of the file that were sent, in all downloads."""
 
 
 class Refused(ChainkitError):
@@ -67,7 +67,7 @@ class NotAllowed(Refused):
 
 
 class NotFound(Refused):
-    """There is no such file, or none any more."""
+    """There is no such file, or not any more."""
 
     status = 404
     outcome = "not_found"

@@ -1,1 +1,1 @@
-"""The list of what the specifications demand: the code that meets it, the tests that show it."""
+"""The list of the specifications' demands: the code for each demand, and its tests."""

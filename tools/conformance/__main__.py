@@ -98,7 +98,7 @@ def prove(numbers: tuple[str, ...], unproved: bool) -> None:
 
 
 def _outcome(copy: Copy, trial: Trial) -> tuple[Proof | None, str]:
-    """Return the proof that marked tests notice a mutation, or none, and words about it."""
+    """Return the proof that marked tests notice a mutation, or none, and an explanation."""
     mutation, tests = trial
     if mutation is None:
         return None, "no mutation"

@@ -23,9 +23,9 @@ class Demand:
     number: str
     summary: str
     code: tuple[str, ...] = ()
-    """Paths of the files that meet it; empty where it is not built yet."""
+    """Paths of the files that meet the demand; empty where it is not built yet."""
     mutation: Break | None = None
-    """Breaks the rule, so that a test must fail; None where it is not built yet."""
+    """Breaks the rule, so that a test must fail; None where the demand is not built yet."""
 
 
 @dataclass(frozen=True, slots=True)

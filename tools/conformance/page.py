@@ -37,7 +37,7 @@ _NOTICED: Final = re.compile(r"\*\*\[(\w+)\]\(\.\./([^)]+)\)\*\*")
 
 
 def read_proofs(text: str) -> Mapping[str, Proof]:
-    """Return what a page says was proved, by the numbers of the demands."""
+    """Return the proofs in a page, by the numbers of the demands."""
     return {
         number: Proof(digest, frozenset(f"{path}::{name}" for name, path in _NOTICED.findall(rest)))
         for number, digest, rest in _PROVED.findall(text)

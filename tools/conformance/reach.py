@@ -31,7 +31,7 @@ class _Definition:
     """The class of a method."""
     bases: Sequence[str]
     is_command: bool
-    """Its group imports it by its name."""
+    """The definition's group imports it by its name."""
     uses: set[str] = field(default_factory=set)
     """Names, and ``path:name`` where the module itself defines the name."""
 
@@ -80,7 +80,7 @@ class Reach:
         return is_imported or one.is_command or not one.name or f"{one.path}:{one.name}" in names
 
     def _is_foreign(self, bases: Sequence[str]) -> bool:
-        """Return whether a class extends one of another library, which may call its methods."""
+        """Return whether a class extends a class of another library, which may call its methods."""
         return any(base not in self._bases or self._is_foreign(self._bases[base]) for base in bases)
 
 
@@ -96,7 +96,7 @@ def _definitions(path: str, source: bytes) -> list[_Definition]:
 def _of_statement(
     path: str, statement: ast.stmt, owner: _Definition | None
 ) -> Iterator[_Definition]:
-    """Yield what a statement defines, and with a class its methods."""
+    """Yield the definitions of a statement, with the methods of a class."""
     lines = range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
     bases = [ast.unparse(base) for base in getattr(statement, "bases", ())]
     decorators = [ast.unparse(each) for each in getattr(statement, "decorator_list", ())]

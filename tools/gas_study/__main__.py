@@ -101,7 +101,7 @@ def documents(rows: Sequence[Row], gas_per_second: int) -> dict[Path, str]:
 
 
 def drift(rows: Sequence[Row]) -> Iterator[str]:
-    """Say what differs: measured gas from the snapshot, then docs/ from what it would be."""
+    """Return the differences: measured gas from the snapshot, then docs/ from the new text."""
     changes = list(differences(read_rows(SNAPSHOT), rows))
     yield from changes
     if changes:

@@ -43,7 +43,7 @@ class MessageCase:
     first: bool = False
     """Whether the counter's first write is measured (a fresh slot), or a later one."""
     hashed: bool = False
-    """Whether 32 bytes, its hash, are sent in place of the message."""
+    """Whether the message's hash, 32 bytes, is sent instead of the message."""
     function: str = "addMessage(bytes32,bytes)"
     published: Mapping[int, int] = field(default_factory=dict)
     """XIP-49's figures in gas, by size in bytes."""
@@ -132,7 +132,7 @@ MESSAGE_CASES: Final = (*PUBLISHED_CASES, *STEADY_CASES, *OUR_CASES, *STORED_CAS
 
 
 def random_payload(size: int) -> bytes:
-    """Return ``size`` random bytes, none of them zero: the dearest calldata there is."""
+    """Return ``size`` random bytes without zeros: the most expensive calldata."""
     generator = random.Random(_SEED * 1_000_000 + size)
     return bytes(generator.randint(1, 255) for _ in range(size))
 

@@ -1,4 +1,4 @@
-"""The contracts' bytecode: as they are deployed, and as XIP-49's figures come out."""
+"""The contracts' bytecode: with a deployment's settings, and with those of XIP-49's figures."""
 
 from __future__ import annotations
 

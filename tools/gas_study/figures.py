@@ -1,4 +1,4 @@
-"""The rows by what they mean, and Markdown tables of them."""
+"""The rows by their meaning, and Markdown tables of the rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Figures:
         return list(dict.fromkeys(row.case for row in self._rows.values() if row.nodes))
 
     def parts(self, size: int, hardfork: str) -> dict[str, int]:
-        """Return what the gas of a later ``addMessage`` goes to; the values add up to it.
+        """Return the parts of the gas of a later ``addMessage``; their sum is the gas.
 
         The first three are the protocol's prices, the others differences between rows.
         """
@@ -74,7 +74,7 @@ class Figures:
 
 
 def log_gas(size: int) -> int:
-    """Return what the log of a message of ``size`` bytes costs: one topic, and its data.
+    """Return the gas of the log of a message of ``size`` bytes: one topic, and its data.
 
     The data are group, offset, sequence id and length, and the payload in whole words.
     """

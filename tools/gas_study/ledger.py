@@ -1,4 +1,4 @@
-"""A private chain on which every transaction is alone in its block, and what it cost."""
+"""A private chain on which every transaction is alone in its block, and the gas of each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Ledger:
     """An anvil under one hardfork; use as a context manager."""
 
     def __init__(self, hardfork: str) -> None:
-        """Start it."""
+        """Start anvil."""
         self.hardfork = hardfork
         self._anvil = Anvil(
             *("--hardfork", hardfork, "--gas-limit", str(GAS_LIMIT)),
@@ -35,7 +35,7 @@ class Ledger:
         self.accounts: list[str] = self._anvil.request("eth_accounts")
 
     def __enter__(self) -> Self:
-        """Return itself: it runs already."""
+        """Return this object: anvil runs already."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -48,7 +48,7 @@ class Ledger:
         return str(self._receipt(self.submit(None, data))["contractAddress"])
 
     def addresses_to_come(self, first: int, count: int) -> list[str]:
-        """Return where the deployments after the next ``first`` ones will be."""
+        """Return the addresses of the deployments after the next ``first`` ones."""
         deployer = HexAddress(HexStr(self.accounts[0]))
         nonce = int(self._anvil.request("eth_getTransactionCount", deployer, "latest"), 16)
         numbers = range(nonce + first, nonce + first + count)
@@ -98,7 +98,7 @@ def call_data(signature: str, *arguments: Any) -> bytes:
 
 
 def calldata_gas(data: bytes) -> int:
-    """Return what a transaction pays for its calldata without the floor: 4 or 16 gas a byte."""
+    """Return the gas of a transaction's calldata without the floor: 4 or 16 gas a byte."""
     return 4 * _tokens(data)
 
 

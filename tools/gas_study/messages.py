@@ -1,4 +1,4 @@
-"""Measures what publishing a message costs, on contracts deployed as they are on a real chain."""
+"""Measures the gas of publishing a message, on contracts deployed as on a real chain."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def published_rows(ledger: Ledger, codes: Bytecodes) -> Iterator[Row]:
 
 
 def publishing_call(case: MessageCase, size: int, payload: Payload) -> bytes:
-    """Return the calldata that publishes a message of ``size`` bytes, or what stands for it."""
+    """Return the calldata that publishes a message of ``size`` bytes, or the message's hash."""
     return call_data(case.function, GROUP_ID, payload(_HASH_SIZE if case.hashed else size))
 
 
@@ -80,7 +80,8 @@ _SEQUENCED: Final = {"GroupMessages": 0, "IdentityUpdates": 1, "CountedGroupMess
 
 
 def _deploy_sequenced(ledger: Ledger, codes: Bytecodes) -> dict[str, str]:
-    # The sequence names its callers, which do not exist yet: the deployer's nonce fixes them.
+    # The sequence names its callers, which do not exist yet: the deployer's nonce fixes their
+    # addresses.
     callers = ledger.addresses_to_come(first=1 + len(_SEQUENCED), count=2)
     sequence = ledger.create(codes["OriginatorSequence"], ("address", "address"), *callers)
     implementations = [ledger.create(codes[name], ("address",), sequence) for name in _SEQUENCED]

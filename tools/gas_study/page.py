@@ -46,7 +46,7 @@ def page(figures: Figures, gas_per_second: int = PUBLISHED_GAS_PER_SECOND) -> st
 
 
 def _wrapped(paragraph: str) -> str:
-    """Break prose into lines anew: the figures in it are not always of one length."""
+    """Wrap prose again: its figures are not always of one length."""
     if paragraph.startswith(("#", "|", "- ", "![")):
         return paragraph
     return textwrap.fill(paragraph, _WIDTH, break_long_words=False, break_on_hyphens=False)
@@ -196,7 +196,7 @@ less by the price of pause, bounds and the shared sequence. Under {_NEW}, both p
 
 
 def _beside_the_published_figures(figures: Figures) -> str:
-    """Say it of the figures as printed, which stand for either reading of "2kb" and "50kb"."""
+    """Compare with the printed figures, which fit either reading of "2kb" and "50kb"."""
     published = PUBLISHED_CASES[0].published
     ours = {size: figures.message(_OURS, size, _OLD).gas for size in published}
     below = {size: gas for size, gas in ours.items() if gas <= published[size]}

@@ -14,7 +14,7 @@ from tools.gas_study.ledger import Ledger, call_data, floor_gas
 from tools.gas_study.rows import Row
 
 NODE_COUNTS: Final = (1, 10, 100, 1_000)
-"""How many nodes the registry holds when its calls are measured."""
+"""The number of nodes in the registry when its calls are measured."""
 
 PAGE_LENGTH: Final = 10
 """Nodes asked for at once."""
@@ -53,7 +53,7 @@ class Call:
     data: bytes
     sender: int = _OWNER
     before: bytes | None = None
-    """The owner's call before it, unmeasured."""
+    """The owner's call before the measured call, unmeasured."""
 
 
 def registry_rows(ledger: Ledger, codes: Bytecodes) -> Iterator[Row]:

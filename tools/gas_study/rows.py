@@ -1,4 +1,4 @@
-"""The rows of the study, their file, and what differs between two sets of them."""
+"""The rows of the study, their file, and the differences between two sets of rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Row:
     size_bytes: int | None
     """Size of the message; None where there is none."""
     nodes: int | None
-    """Nodes in the registry; None outside of it."""
+    """Nodes in the registry; None for a row about messages."""
     hardfork: str
     gas: int
     """``gasUsed`` of the receipt."""
@@ -56,7 +56,7 @@ def rows_as_json(rows: Sequence[Row]) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read what ``rows_as_json`` wrote. Raises ConfigurationError if it is something else."""
+    """Read the text of ``rows_as_json``. Raises ConfigurationError if it has another form."""
     try:
         entries: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         return [Row(**entry) for entry in entries]
@@ -65,7 +65,7 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def differences(expected: Iterable[Row], measured: Iterable[Row]) -> Iterator[str]:
-    """Say for each cell that differs what was expected and what came."""
+    """Return for each cell that differs the expected and the found value."""
     before = {row.key: row for row in expected}
     after = {row.key: row for row in measured}
     for key, row in before.items():

@@ -18,7 +18,7 @@ SUITES = {"forge": ("forge",), "all": ("forge", "ape")}
 
 
 def all_mutants() -> list[Mutant]:
-    """Return the mutants of the contracts as they are."""
+    """Return the mutants of the present contracts."""
     sources = {file: (ROOT / file).read_text(encoding="utf-8") for file in contract_files()}
     trees = syntax_trees(sources)
     return [mutant for file in sources for mutant in mutants_of(file, sources[file], trees[file])]

@@ -43,7 +43,7 @@ class Mutant:
         return f"{self.file} {self.place}: {self.operator}: {change}{again}"
 
     def applied_to(self, source: str) -> str:
-        """Return the source with the change made; it must be the source that the mutant is of."""
+        """Return the source with the change made; the source must be the mutant's own."""
         content = source.encode()
         end = self.start + len(self.before.encode())
         if content[self.start : end] != self.before.encode():
@@ -76,7 +76,7 @@ def _mutant(file: str, content: bytes, place: str, change: Change) -> Mutant:
 def _walk(
     node: Node, place: str, parents: tuple[Node, ...]
 ) -> Iterator[tuple[str, Node, tuple[Node, ...]]]:
-    """Yield every node with the name of the place it is in and its parents, the nearest last."""
+    """Yield every node with the name of its place and its parents, the nearest last."""
     kind = node.get("nodeType")
     if kind in LEFT_ALONE:
         return

@@ -54,7 +54,7 @@ def _replaced(operator: str, node: Node, text: str) -> Change:
 
 
 def _statement_removed(operator: str, node: Node, content: bytes) -> Change:
-    """An empty block stands where the statement stood, as after an `if` without braces."""
+    """Replace the statement by an empty block, as after an `if` without braces."""
     start, end = _span(node)
     return Change(operator, start, content.index(b";", end) + 1, "{}")
 
@@ -107,7 +107,7 @@ def _emit(node: Node, _: tuple[Node, ...], content: bytes) -> Iterator[Change]:
 
 
 def _revert(node: Node, parents: tuple[Node, ...], content: bytes) -> Iterator[Change]:
-    """Below an `if` it would only repeat what a condition of `false` does."""
+    """Skip a revert below an `if`: it would only repeat a condition of `false`."""
     if not any(parent["nodeType"] == "IfStatement" for parent in parents):
         yield _statement_removed("refusal removed", node, content)
 

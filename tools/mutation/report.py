@@ -1,4 +1,4 @@
-"""`docs/mutation.md`: the score, where it comes from, and why each survivor does not matter."""
+"""`docs/mutation.md`: the score, its parts, and why each survivor does not matter."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -54,7 +54,7 @@ def read_survivors(text: str) -> dict[str, str]:
 
 
 def page(rows: list[Row], reasons: Mapping[str, str]) -> str:
-    """Return the page; `reasons` says by a mutant's name why its survival does not matter."""
+    """Return the page; `reasons` has by a mutant's name why its survival does not matter."""
     survivors = [mutant.name for mutant, outcome in rows if outcome == SURVIVED]
     tally = Tally.of(rows)
     killed = f"**{tally.killed} of {tally.killed + tally.survived} mutants killed: {tally.score}**"

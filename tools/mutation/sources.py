@@ -20,7 +20,7 @@ def contract_files(root: Path = ROOT) -> list[str]:
 def syntax_trees(sources: dict[str, str]) -> dict[str, dict[str, Any]]:
     """Return solc's syntax tree of each source by path; imports are read in this project.
 
-    Raises ConfigurationError if they do not compile.
+    Raises ConfigurationError if the sources do not compile.
     """
     selection = {path: {"": ["ast"]} for path in sources}
     output = compile_standard(standard_input(sources, {}, selection))

@@ -4,8 +4,9 @@ from chainkit.errors import ConfigurationError
 from tools.breaking import Copy, Ended
 from tools.mutation.mutants import Mutant
 
-# They compare files, deploy by the scripts or are slow; none says what a contract does. The scripts
-# refuse every mutant, because its code is not the package's: that is no test that notices.
+# Left out: these suites compare files, deploy by the scripts or are slow; none is about a
+# contract's behaviour. The scripts refuse every mutant, because its code is not the package's: that
+# is no test that notices.
 APE_FILES_LEFT_OUT = (
     "test_abi_coverage.py",
     "test_abis.py",
@@ -18,7 +19,7 @@ KILLED, SURVIVED, INVALID = "killed", "survived", "not compiling"
 
 
 def check_unchanged(copy: Copy, suites: tuple[str, ...], seed: int) -> None:
-    """Refuse to start with a suite that fails on the contracts as they are."""
+    """Refuse to start with a suite that fails on the unchanged contracts."""
     for suite in suites:
         ended = _run(copy, suite, seed)
         if ended.status != 0:
@@ -27,7 +28,7 @@ def check_unchanged(copy: Copy, suites: tuple[str, ...], seed: int) -> None:
 
 
 def outcome_of(copy: Copy, mutant: Mutant, suites: tuple[str, ...], seed: int) -> str:
-    """Run the suites in turn, until one of them notices the mutant."""
+    """Run the suites in turn, until a suite notices the mutant."""
     with copy.changed(mutant):
         for suite in suites:
             ended = _run(copy, suite, seed)

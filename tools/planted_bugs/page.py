@@ -1,4 +1,4 @@
-"""The page about the simulators: what they play, and which planted bugs they find."""
+"""The page about the simulators: their stories, and the planted bugs that they find."""
 
 from __future__ import annotations
 

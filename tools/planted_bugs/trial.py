@@ -22,7 +22,7 @@ SEEDS = 40
 
 @dataclass(frozen=True)
 class Bug(Break):
-    """A break of a rule, and the stories in which it has to show."""
+    """A break of a rule, and the stories that must show it."""
 
     name: str
     lies: tuple[str, ...] = ()

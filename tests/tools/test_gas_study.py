@@ -20,7 +20,7 @@ from tools.gas_study.cases import (
     random_payload,
 )
 from tools.gas_study.figures import Figures, difference
-from tools.gas_study.ledger import calldata_gas, floor_gas
+from tools.gas_study.measuring_chain import calldata_gas, floor_gas
 from tools.gas_study.page import page
 from tools.gas_study.registry import NODE_COUNTS, REGISTRY_CASES, registry_calls
 from tools.gas_study.rows import Row, differences, read_rows, rows_as_json

@@ -21,7 +21,7 @@ from tools.gas_study.cases import (
 )
 from tools.gas_study.compiling import deployed_bytecodes, published_bytecodes
 from tools.gas_study.figures import Figures
-from tools.gas_study.ledger import Ledger
+from tools.gas_study.measuring_chain import MeasuringChain
 from tools.gas_study.messages import message_rows, published_rows
 from tools.gas_study.page import page
 from tools.gas_study.plot import plot
@@ -84,10 +84,10 @@ def measured_rows() -> Iterator[Row]:
     """Measure everything, one hardfork after the other."""
     deployed, published = deployed_bytecodes(), published_bytecodes()
     for hardfork in HARDFORKS:
-        with Ledger(hardfork) as ledger:
-            yield from published_rows(ledger, published)
-            yield from message_rows(ledger, deployed)
-            yield from registry_rows(ledger, deployed)
+        with MeasuringChain(hardfork) as chain:
+            yield from published_rows(chain, published)
+            yield from message_rows(chain, deployed)
+            yield from registry_rows(chain, deployed)
 
 
 def documents(rows: Sequence[Row], gas_per_second: int) -> dict[Path, str]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from chainkit.chain.sending import TRANSACTION_GAS_CAP
 from tools.gas_study.cases import GROUP_ID, random_payload
-from tools.gas_study.ledger import call_data, calldata_gas
+from tools.gas_study.measuring_chain import call_data, calldata_gas
 from tools.gas_study.rows import Row
 
 FLOOR_MARK: Final = "▂"

@@ -17,7 +17,7 @@ from tools.gas_study.cases import (
     random_payload,
 )
 from tools.gas_study.compiling import Bytecodes
-from tools.gas_study.ledger import Ledger, call_data, floor_gas
+from tools.gas_study.measuring_chain import MeasuringChain, call_data, floor_gas
 from tools.gas_study.rows import Row
 
 Payload = Callable[[int], bytes]
@@ -26,18 +26,18 @@ _HASH_SIZE: Final = 32
 _LARGEST_PAYLOAD: Final = 1024 * 1024
 
 
-def message_rows(ledger: Ledger, codes: Bytecodes) -> Iterator[Row]:
+def message_rows(chain: MeasuringChain, codes: Bytecodes) -> Iterator[Row]:
     """Measure every case at every size, with random payloads; one row each."""
-    addresses = _deploy_all(ledger, codes)
+    addresses = _deploy_all(chain, codes)
     for case in MESSAGE_CASES:
-        yield from _rows(ledger, "messages", case, addresses[case.contract], SIZES, random_payload)
+        yield from _rows(chain, "messages", case, addresses[case.contract], SIZES, random_payload)
 
 
-def published_rows(ledger: Ledger, codes: Bytecodes) -> Iterator[Row]:
+def published_rows(chain: MeasuringChain, codes: Bytecodes) -> Iterator[Row]:
     """Measure XIP-49 §2.1.3's eight cells with its own sizes, payload and compiler settings."""
     for case in PUBLISHED_CASES:
-        address = ledger.create(codes[case.contract])
-        yield from _rows(ledger, "published", case, address, PUBLISHED_SIZES, counting_payload)
+        address = chain.create(codes[case.contract])
+        yield from _rows(chain, "published", case, address, PUBLISHED_SIZES, counting_payload)
 
 
 def publishing_call(case: MessageCase, size: int, payload: Payload) -> bytes:
@@ -46,53 +46,53 @@ def publishing_call(case: MessageCase, size: int, payload: Payload) -> bytes:
 
 
 def _rows(
-    ledger: Ledger,
+    chain: MeasuringChain,
     table: str,
     case: MessageCase,
     address: str,
     sizes: Iterable[int],
     payload: Payload,
 ) -> Iterator[Row]:
-    has_floor = ledger.hardfork in FLOOR_HARDFORKS
+    has_floor = chain.hardfork in FLOOR_HARDFORKS
     for size in sizes:
         data = publishing_call(case, size, payload)
-        with ledger.undone():
+        with chain.undone():
             if not case.first:
-                ledger.gas_of(address, publishing_call(case, SIZES[0], payload))
-            gas = ledger.gas_of(address, data)
+                chain.gas_of(address, publishing_call(case, SIZES[0], payload))
+            gas = chain.gas_of(address, data)
         floor = floor_gas(data) if has_floor else None
         published = case.published.get(size)
-        yield Row(table, case.name, size, None, ledger.hardfork, gas, published, floor)
+        yield Row(table, case.name, size, None, chain.hardfork, gas, published, floor)
 
 
-def _deploy_all(ledger: Ledger, codes: Bytecodes) -> Mapping[str, str]:
+def _deploy_all(chain: MeasuringChain, codes: Bytecodes) -> Mapping[str, str]:
     """Return the address to call for each ``contract`` of the cases."""
     plain = {case.contract for case in MESSAGE_CASES} & codes.keys()
-    study = {name: ledger.create(codes[name]) for name in sorted(plain - _SEQUENCED.keys())}
+    study = {name: chain.create(codes[name]) for name in sorted(plain - _SEQUENCED.keys())}
     first_message = call_data("addMessage(bytes32,bytes)", GROUP_ID, b"")
     implementation = study["CompleteMessageWithEvent"]
-    proxy = _proxy(ledger, codes, implementation, first_message)
-    return study | _deploy_sequenced(ledger, codes) | {"CompleteMessageWithEventProxy": proxy}
+    proxy = _proxy(chain, codes, implementation, first_message)
+    return study | _deploy_sequenced(chain, codes) | {"CompleteMessageWithEventProxy": proxy}
 
 
 _SEQUENCED: Final = {"GroupMessages": 0, "IdentityUpdates": 1, "CountedGroupMessages": 2}
 """The contracts that ask for the shared sequence, with the order of their proxies."""
 
 
-def _deploy_sequenced(ledger: Ledger, codes: Bytecodes) -> dict[str, str]:
+def _deploy_sequenced(chain: MeasuringChain, codes: Bytecodes) -> dict[str, str]:
     # The sequence names its callers, which do not exist yet: the deployer's nonce fixes their
     # addresses.
-    callers = ledger.addresses_to_come(first=1 + len(_SEQUENCED), count=2)
-    sequence = ledger.create(codes["OriginatorSequence"], ("address", "address"), *callers)
-    implementations = [ledger.create(codes[name], ("address",), sequence) for name in _SEQUENCED]
+    callers = chain.addresses_to_come(first=1 + len(_SEQUENCED), count=2)
+    sequence = chain.create(codes["OriginatorSequence"], ("address", "address"), *callers)
+    implementations = [chain.create(codes[name], ("address",), sequence) for name in _SEQUENCED]
     signature = "initialize(address,uint32,uint32)"
-    initialize = call_data(signature, ledger.accounts[0], 1, _LARGEST_PAYLOAD)
+    initialize = call_data(signature, chain.accounts[0], 1, _LARGEST_PAYLOAD)
     return {
-        name: _proxy(ledger, codes, implementation, initialize)
+        name: _proxy(chain, codes, implementation, initialize)
         for name, implementation in zip(_SEQUENCED, implementations, strict=True)
     }
 
 
-def _proxy(ledger: Ledger, codes: Bytecodes, implementation: str, first_call: bytes) -> str:
+def _proxy(chain: MeasuringChain, codes: Bytecodes, implementation: str, first_call: bytes) -> str:
     types = ("address", "bytes")
-    return ledger.create(codes["SequencedLogProxy"], types, implementation, first_call)
+    return chain.create(codes["SequencedLogProxy"], types, implementation, first_call)

@@ -10,7 +10,7 @@ from coincurve import PrivateKey
 
 from tools.gas_study.cases import FLOOR_HARDFORKS
 from tools.gas_study.compiling import Bytecodes
-from tools.gas_study.ledger import Ledger, call_data, floor_gas
+from tools.gas_study.measuring_chain import MeasuringChain, call_data, floor_gas
 from tools.gas_study.rows import Row
 
 NODE_COUNTS: Final = (1, 10, 100, 1_000)
@@ -56,21 +56,21 @@ class Call:
     """The owner's call before the measured call, unmeasured."""
 
 
-def registry_rows(ledger: Ledger, codes: Bytecodes) -> Iterator[Row]:
+def registry_rows(chain: MeasuringChain, codes: Bytecodes) -> Iterator[Row]:
     """Grow a registry and measure each call at each of NODE_COUNTS; one row each.
 
     Views are measured as transactions too: the receipt is what a node counts against the gas of
     an ``eth_call``, which also includes the 21,000 gas of a transaction and the calldata.
     """
-    owner = ledger.accounts[_OWNER]
-    address = ledger.create(codes["NodeRegistry"], ("address",), owner)
-    ledger.gas_of(address, call_data("setHttpAddressUpdatesOpen(bool)", True))
+    owner = chain.accounts[_OWNER]
+    address = chain.create(codes["NodeRegistry"], ("address",), owner)
+    chain.gas_of(address, call_data("setHttpAddressUpdatesOpen(bool)", True))
     nodes = 0
     for count in NODE_COUNTS:
-        _grow(ledger, address, nodes, count)
+        _grow(chain, address, nodes, count)
         nodes = count
-        for case, call in registry_calls(ledger.accounts, nodes).items():
-            yield _row(ledger, address, case, nodes, call)
+        for case, call in registry_calls(chain.accounts, nodes).items():
+            yield _row(chain, address, case, nodes, call)
 
 
 def registry_calls(accounts: Sequence[str], nodes: int) -> dict[str, Call]:
@@ -99,22 +99,22 @@ def registry_calls(accounts: Sequence[str], nodes: int) -> dict[str, Call]:
     return dict(zip(REGISTRY_CASES, calls, strict=True))
 
 
-def _row(ledger: Ledger, address: str, case: str, nodes: int, call: Call) -> Row:
-    with ledger.undone():
+def _row(chain: MeasuringChain, address: str, case: str, nodes: int, call: Call) -> Row:
+    with chain.undone():
         if call.before is not None:
-            ledger.gas_of(address, call.before, _OWNER)
-        gas = ledger.gas_of(address, call.data, call.sender)
-    floor = floor_gas(call.data) if ledger.hardfork in FLOOR_HARDFORKS else None
-    return Row("registry", case, None, nodes, ledger.hardfork, gas, None, floor)
+            chain.gas_of(address, call.before, _OWNER)
+        gas = chain.gas_of(address, call.data, call.sender)
+    floor = floor_gas(call.data) if chain.hardfork in FLOOR_HARDFORKS else None
+    return Row("registry", case, None, nodes, chain.hardfork, gas, None, floor)
 
 
-def _grow(ledger: Ledger, address: str, nodes: int, count: int) -> None:
+def _grow(chain: MeasuringChain, address: str, nodes: int, count: int) -> None:
     """Add nodes until there are ``count``, many to a block."""
-    holder = ledger.accounts[_HOLDER]
+    holder = chain.accounts[_HOLDER]
     for start in range(nodes, count, _NODES_PER_BLOCK):
         for index in range(start, min(start + _NODES_PER_BLOCK, count)):
-            ledger.submit(address, _add_node(holder, index), _OWNER, _ADD_NODE_GAS)
-        ledger.mine()
+            chain.submit(address, _add_node(holder, index), _OWNER, _ADD_NODE_GAS)
+        chain.mine()
 
 
 def _add_node(holder: str, index: int) -> bytes:

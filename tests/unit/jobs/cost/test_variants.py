@@ -16,7 +16,7 @@ from chainkit_jobs.cost.variants import (
 )
 from tools.gas_study import __main__ as study
 from tools.gas_study.cases import GROUP_ID, SIZES, counting_payload, random_payload
-from tools.gas_study.ledger import call_data, calldata_gas
+from tools.gas_study.measuring_chain import call_data, calldata_gas
 from tools.gas_study.rows import read_rows
 
 ROWS = {row.key: row.gas for row in read_rows(study.SNAPSHOT) if row.table != "registry"}

@@ -21,7 +21,7 @@ GAS_LIMIT: Final = 1_000_000_000
 _INTRINSIC_GAS: Final = 21_000
 
 
-class Ledger:
+class MeasuringChain:
     """An anvil under one hardfork; use as a context manager."""
 
     def __init__(self, hardfork: str) -> None:

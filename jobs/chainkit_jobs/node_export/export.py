@@ -102,7 +102,7 @@ class _Run:
             self._files = dict(self._before.files)
             self._published |= self._before.answers
             self._key = self._before.node_public_key
-        self._stand_at(chain.record.originator_ids[0])
+        self._begin_at(chain.record.originator_ids[0])
         self._rows: list[Row] = []
         self._bytes = 0
         self._new = 0
@@ -114,14 +114,14 @@ class _Run:
         self._beside = _end_of(self._before) if self._before else self._pin.block
         self._follow(self._pin.block)
         for originator_id in self._chain.record.originator_ids:
-            self._stand_at(originator_id)
+            self._begin_at(originator_id)
             self._read_on(progress)
         if self._new == 0:
             self._publish()
         assert self._folder.manifest is not None
         return Exported(self._folder.manifest, self._new)
 
-    def _stand_at(self, originator_id: int) -> None:
+    def _begin_at(self, originator_id: int) -> None:
         self._originator_id = originator_id
         self._cursor = self._published[originator_id]
 
@@ -170,7 +170,7 @@ class _Run:
 
         All answers in between belong to one branch, but for the newest blocks.
         """
-        self._chain.check_stands(self._beside, self._directory)
+        self._chain.check_on_chain(self._beside, self._directory)
         self._beside = block
 
     def _check_signer(self) -> None:

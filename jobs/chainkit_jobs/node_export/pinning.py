@@ -75,7 +75,7 @@ class Chain:
             for originator_id, counter in self.record.counters.items()
         }
 
-    def check_stands(self, block: BlockReference, directory: Path) -> None:
+    def check_on_chain(self, block: BlockReference, directory: Path) -> None:
         """Raise StoreError where a block is no longer the chain's.
 
         Since such a reorg the node may have taken back some of its answered envelopes.

@@ -79,6 +79,6 @@ class Reading:
         return cls(proposal, record, council)
 
     @property
-    def book(self) -> AddressBook:
+    def address_book(self) -> AddressBook:
         """Names of the addresses in the proposal."""
         return AddressBook(self.record, self.council)

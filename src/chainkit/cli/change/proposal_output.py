@@ -49,10 +49,10 @@ def echo_cautions(cautions: Iterable[str]) -> None:
         echo_fact("caution", caution)
 
 
-def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
+def echo_proposal(proposal: Proposal, address_book: AddressBook) -> None:
     """Print everything that a signature of the proposal would be given for, rebuilt."""
     content, grounds = proposal_content(proposal), proposal.grounds
-    echo_fact("account", book.described(content["account"]))
+    echo_fact("account", address_book.described(content["account"]))
     echo_fact("chain id", f"{content['chain_id']}, nonce {proposal.nonce}")
     if proposal.changes_safe:
         echo_fact("", "THIS CHANGES THE SAFE ITSELF: who owns it, or how many must sign")
@@ -60,12 +60,12 @@ def echo_proposal(proposal: Proposal, book: AddressBook) -> None:
         label = "call" if len(proposal.calls) == 1 else f"call {number} of {len(proposal.calls)}"
         echo_fact(label, f"{call.contract}.{call.function} at {call.target_address}")
         for name, value in call.arguments.items():
-            _echo_argument(name, value, book)
+            _echo_argument(name, value, address_book)
     if isinstance(proposal.transaction, SafeTransaction) and len(proposal.calls) > 1:
         through = to_checksum_address(proposal.transaction.to)
-        echo_fact("through", f"a delegatecall of {book.described(through)}")
+        echo_fact("through", f"a delegatecall of {address_book.described(through)}")
     for name, value in grounds.after.items():
-        _echo_change(name, grounds.before[name], value, book)
+        _echo_change(name, grounds.before[name], value, address_book)
     for contract, address in grounds.runs.items():
         echo_fact("while", f"{contract} runs the code at {address}")
     echo_free_text(grounds)
@@ -109,21 +109,21 @@ def echo_signed_hash(proposal: Proposal) -> None:
     echo_fact(_HASH_LABELS[name], hex0x(proposal.hash))
 
 
-def echo_signers(signers: Collection[str], book: AddressBook) -> None:
+def echo_signers(signers: Collection[str], address_book: AddressBook) -> None:
     """Print the signers, by the signatures alone; only the chain knows the owners."""
     for signer in signers:
-        echo_fact("signed by", book.described(signer))
+        echo_fact("signed by", address_book.described(signer))
     if not signers:
         echo_fact("signed by", "nobody yet")
 
 
-def echo_status(status: ProposalStatus, book: AddressBook) -> None:
+def echo_status(status: ProposalStatus, address_book: AddressBook) -> None:
     """Print the status of a proposal on the chain: its signers, and the code that it names."""
     echo_fact("read at", f"block {status.block}")
     agreement = status.agreement
     echo_fact("signatures", f"{agreement.count} of {status.account.threshold} needed")
     for owner in status.account.owners:
-        echo_fact(f"  {agreement.word(owner)}", book.described(owner))
+        echo_fact(f"  {agreement.word(owner)}", address_book.described(owner))
     for call in status.change.calls if status.change else ():
         if call.function == _UPGRADE:
             release = releases(call.contract)[0].version
@@ -163,18 +163,18 @@ def argument_words(name: str, value: Any) -> str:
     return ADMINISTRATOR_ROLE_NAME if is_role else render(value)
 
 
-def _echo_argument(name: str, value: Any, book: AddressBook) -> None:
+def _echo_argument(name: str, value: Any, address_book: AddressBook) -> None:
     """Print an argument in full: an owner must see everything that the signature covers."""
     label = f"  {name}"
     if not isinstance(value, str):
         echo_fact(label, argument_words(name, value))
     elif value == render(value):
-        echo_fact(label, book.described(value))
+        echo_fact(label, address_book.described(value))
     else:
         echo_quoted(label, value)
 
 
-def _echo_change(name: str, before: str, after: str, book: AddressBook) -> None:
+def _echo_change(name: str, before: str, after: str, address_book: AddressBook) -> None:
     if name.endswith(HTTP_ADDRESS):
         # Up to 512 bytes of a drafter's, which the arguments of the call show.
         new = "the httpAddress of the call"
@@ -184,5 +184,5 @@ def _echo_change(name: str, before: str, after: str, book: AddressBook) -> None:
         return
     # A fact that a call sets is shown even if its value stays: the value before is not known yet.
     words = f"{before} -> {after}" if before != after else f"{after}, as before"
-    words = _ADDRESS.sub(lambda found: book.described(found[0]), words)
+    words = _ADDRESS.sub(lambda found: address_book.described(found[0]), words)
     echo_fact("changes", f"{name}: {words}")

@@ -158,7 +158,7 @@ def write_proposal(
     if not is_quiet:
         screen = Screen(reading, cautions)
         with screen.counted():
-            echo_proposal(proposal, reading.book)
+            echo_proposal(proposal, reading.address_book)
             echo_slots(slots)
         screen.end()
         option = " --owners" if proposal.changes_safe else ""

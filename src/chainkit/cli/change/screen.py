@@ -79,10 +79,10 @@ def echo_reading(reading: Reading, *, names_signers: bool) -> None:
     screen = Screen(reading, cautions)
     with screen.counted():
         echo_cautions(cautions)
-        echo_proposal(reading.proposal, reading.book)
+        echo_proposal(reading.proposal, reading.address_book)
         echo_unasked(reading.proposal)
         if names_signers:
-            echo_signers(reading.proposal.signatures, reading.book)
+            echo_signers(reading.proposal.signatures, reading.address_book)
     screen.end()
 
 

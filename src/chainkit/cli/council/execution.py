@@ -83,7 +83,7 @@ def status(
         --deployment deployment.json --council council.json
     """
     reading = Reading.open(proposal_path, files)
-    status = _stand(reading, rpc_url, files)
+    status = _read_status_of(reading, rpc_url, files)
     status, slots = _tried(reading, status, no_tracing)
     if as_json:
         echo_json(_content(reading, status, slots))
@@ -141,7 +141,7 @@ def approve(
     if isinstance(transaction, AccountTransaction):
         raise ConfigurationError("proposal", "one of a Safe, whose owners approve", "a plain one")
     check_expiry(reading.proposal)
-    status = _stand(reading, rpc_url, files)
+    status = _read_status_of(reading, rpc_url, files)
     if status.nonce_use is not None:
         raise ConfigurationError("proposal", "one whose nonce is unused", str(status.nonce_use))
     status, slots = _tried(reading, status, no_tracing)
@@ -200,7 +200,7 @@ def execute_proposal(
     needs_payer = sending.broadcast and reading.proposal.fees is None
     if needs_payer:
         sending.signing.require("--broadcast of a Safe's proposal")
-    status = _stand(reading, rpc_url, files)
+    status = _read_status_of(reading, rpc_url, files)
     slots = None
     try:
         slots = _changed(reading, status, no_tracing)
@@ -208,17 +208,17 @@ def execute_proposal(
         # Also where the proposal cannot be executed: a person then reads what is in the way.
         if not as_json:
             _echo(reading, status, slots)
-    stand_again = partial(_stand_again, reading, rpc_url, files, no_tracing, slots)
+    read_status_again = partial(_read_status_again, reading, rpc_url, files, no_tracing, slots)
     payer = sending.signing.open(reading.record.chain_id) if needs_payer else None
     if payer:
-        status = stand_again()
+        status = read_status_again()
     account = status.account
     execution = prepare(reading.proposal, status, payer.address if payer else account.owners[0])
     receipt = None
     if sending.broadcast:
         opened = sending.open(account.contracts.endpoint, as_json)
         signed = sign_execution(execution, opened, payer)
-        stand_again()
+        read_status_again()
         receipt = execute(execution, opened, signed)
     if as_json:
         content = _content(reading, status, slots) | {"gas": execution.gas}
@@ -230,25 +230,25 @@ def execute_proposal(
         echo_fact("done", f"in block {receipt.block.reference}, and read back as proposed")
 
 
-def _stand(reading: Reading, rpc_url: str, files: MemberFiles) -> ProposalStatus:
+def _read_status_of(reading: Reading, rpc_url: str, files: MemberFiles) -> ProposalStatus:
     endpoint, record, head = open_chain(rpc_url, files.deployment_path)
     account = read_account_state(ContractState(endpoint, head.reference), reading.council)
     return read_status(reading.proposal, account, record, head)
 
 
-def _stand_again(
+def _read_status_again(
     reading: Reading,
     rpc_url: str,
     files: MemberFiles,
     no_tracing: bool,
     shown: tuple[str, ...],
 ) -> ProposalStatus:
-    """Read how a proposal stands after a person typed a password, or looked at a wallet.
+    """Read the status of a proposal after a person typed a password, or looked at a wallet.
 
     The chain went on meanwhile: raises ConfigurationError unless the proposal can be executed at
     the newest block, and changes there what was shown.
     """
-    status = _stand(reading, rpc_url, files)
+    status = _read_status_of(reading, rpc_url, files)
     slots = _changed(reading, status, no_tracing)
     if slots != shown:
         expected, got = ("; ".join(lines) for lines in (shown, slots))
@@ -258,7 +258,7 @@ def _stand_again(
 
 
 def _changed(reading: Reading, status: ProposalStatus, no_tracing: bool) -> tuple[str, ...]:
-    """Return the slots that change. Raises ConfigurationError unless it can be executed now."""
+    """Return the changed slots. Raises ConfigurationError unless it can be executed now."""
     require_executable(status)
     return simulated(reading, status.account, no_tracing)
 
@@ -266,7 +266,7 @@ def _changed(reading: Reading, status: ProposalStatus, no_tracing: bool) -> tupl
 def _tried(
     reading: Reading, status: ProposalStatus, no_tracing: bool
 ) -> tuple[ProposalStatus, tuple[str, ...]]:
-    """Try a proposal as ``execute`` would, and return how it stands then, and what it changes.
+    """Try a proposal as ``execute`` would, and return its status and its changes.
 
     A failure is one more obstacle beside those that were read: another contract, such as a guard,
     may cause it. Raises NoTracing as ``simulated``.
@@ -296,8 +296,8 @@ def _echo(reading: Reading, status: ProposalStatus, slots: tuple[str, ...] | Non
     screen = Screen(reading, status.cautions)
     with screen.counted():
         echo_cautions(status.cautions)
-        echo_proposal(reading.proposal, reading.book)
-        echo_status(status, reading.book)
+        echo_proposal(reading.proposal, reading.address_book)
+        echo_status(status, reading.address_book)
         if slots is not None:
             echo_slots(slots)
     if slots is not None:

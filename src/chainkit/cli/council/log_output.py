@@ -35,9 +35,11 @@ _LARGEST_ARGUMENT: Final = 200
 """Characters of an argument that a screen shows; `--json` shows the whole argument."""
 
 
-def echo_trail(trail: Trail, book: AddressBook, council: Council, kept: KeptProposals) -> None:
+def echo_trail(
+    trail: Trail, address_book: AddressBook, council: Council, kept: KeptProposals
+) -> None:
     """Print a trail for a person."""
-    echo_fact("account", book.described(council.address))
+    echo_fact("account", address_book.described(council.address))
     echo_fact("read", f"blocks {trail.first} to {trail.block}")
     for caution in trail.cautions:
         echo_fact("caution", caution)
@@ -45,7 +47,7 @@ def echo_trail(trail: Trail, book: AddressBook, council: Council, kept: KeptProp
         echo_fact("not read", unread)
     for entry in trail.entries:
         click.echo()
-        _echo_entry(entry, book, council)
+        _echo_entry(entry, address_book, council)
     click.echo()
     counts = Counter[str](entry.kind for entry in trail.entries)
     words = [f"{counts[kind]} {words}" for kind, words in _KINDS.items() if counts[kind]]
@@ -71,36 +73,36 @@ def trail_json(trail: Trail, council: Council, kept: KeptProposals) -> dict[str,
     }
 
 
-def _echo_entry(entry: Entry, book: AddressBook, council: Council) -> None:
+def _echo_entry(entry: Entry, address_book: AddressBook, council: Council) -> None:
     echo_fact("block", f"{entry.block}, {moment(entry.timestamp)}, {_KINDS[entry.kind]}")
     echo_fact("transaction", hex0x(entry.transaction_hash))
     for alarm in entry.alarms:
         echo_fact(WARNING, alarm)
     for caution in entry.cautions:
         echo_fact("caution", caution)
-    echo_fact("sent by", book.described(entry.executor))
+    echo_fact("sent by", address_book.described(entry.executor))
     for act in entry.acts:
-        _echo_act(act, book, is_safe=council.safe is not None)
+        _echo_act(act, address_book, is_safe=council.safe is not None)
     # The actor, where neither the first line of the paragraph nor the sender names it.
     implied: tuple[str, ...] = (council.address, entry.executor)
     account = None
     for event in entry.events:
         if event.account not in (None, account, *implied):
             account, implied = event.account, ()
-            echo_fact("by", book.described(str(account)))
+            echo_fact("by", address_book.described(str(account)))
         echo_fact("changed", f"{event.contract}: {event.words}")
 
 
-def _echo_act(act: Act, book: AddressBook, is_safe: bool) -> None:
+def _echo_act(act: Act, address_book: AddressBook, is_safe: bool) -> None:
     outcome = "success" if act.succeeded else "FAILURE, it changed nothing"
     nonce = "unknown" if act.nonce is None else str(act.nonce)
     echo_fact("nonce", f"{nonce}, {outcome}" if is_safe else nonce)
     if is_safe:
         echo_fact("SafeTx hash", hex0x(act.hash))
     for signer in act.signers:
-        echo_fact("signed by", _signer_words(signer, book))
+        echo_fact("signed by", _signer_words(signer, address_book))
     for call in act.calls:
-        _echo_call(call, book)
+        _echo_call(call, address_book)
     _echo_grounds(act)
     for caution in act.cautions:
         echo_fact("caution", caution)
@@ -117,22 +119,22 @@ def _echo_grounds(act: Act) -> None:
         echo_free_text(act.grounds)
 
 
-def _signer_words(signer: Signer, book: AddressBook) -> str:
+def _signer_words(signer: Signer, address_book: AddressBook) -> str:
     remarks = [signer.remark] if signer.remark else []
     remarks += [] if signer.was_owner else ["NO OWNER THEN"]
-    return ", ".join([book.described(signer.address), *remarks])
+    return ", ".join([address_book.described(signer.address), *remarks])
 
 
-def _echo_call(found: TrailCall, book: AddressBook) -> None:
+def _echo_call(found: TrailCall, address_book: AddressBook) -> None:
     call = found.call
     if call is None:
         selector = hex0x(found.selector) if found.selector else "none"
         words = f"selector {selector}, {len(found.data)} bytes: {found.remark}"
-        echo_fact("call", f"{_named(found.target, book)}, {words}")
+        echo_fact("call", f"{_named(found.target, address_book)}, {words}")
         return
     name = f"{call.contract}.{call.function}"
     texts = {each for each, value in call.arguments.items() if _is_text(value)}
-    shown = {each: _argument(value, book) for each, value in call.arguments.items()}
+    shown = {each: _argument(value, address_book) for each, value in call.arguments.items()}
     line = f"{name}({', '.join(f'{each}={value}' for each, value in shown.items())})"
     if not texts and LABEL_WIDTH + len(line) <= LINE_WIDTH:
         echo_fact("call", line)
@@ -152,10 +154,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and value != render(value)
 
 
-def _argument(value: Any, book: AddressBook) -> str:
+def _argument(value: Any, address_book: AddressBook) -> str:
     text = render(value)
     if isinstance(value, str) and value == text:
-        return book.described(value)
+        return address_book.described(value)
     return f"{text[:_LARGEST_ARGUMENT]}{_cut(text)}" if len(text) > _LARGEST_ARGUMENT else text
 
 
@@ -163,8 +165,8 @@ def _cut(text: str) -> str:
     return f"… ({len(text)} characters; --json shows all)"
 
 
-def _named(address: bytes, book: AddressBook) -> str:
-    return book.described(to_checksum_address(address))
+def _named(address: bytes, address_book: AddressBook) -> str:
+    return address_book.described(to_checksum_address(address))
 
 
 def _entry_json(entry: Entry) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def init(
     if as_json:
         echo_json(council_content(council) | {"cautions": list(cautions)})
         return
-    book = AddressBook(record, council)
+    address_book = AddressBook(record, council)
     kind = f"Safe {council.safe.release}" if council.safe else "an account with a key"
     echo_fact("account", f"{council.address} ({kind})")
     echo_fact("chain id", str(record.chain_id))
@@ -62,7 +62,7 @@ def init(
     if council.safe:
         echo_fact("signatures", f"{found.threshold} of {len(found.owners)} owners")
     for owner in found.owners if council.safe else ():
-        echo_fact("", book.described(owner))
+        echo_fact("", address_book.described(owner))
     for caution in cautions:
         echo_fact("caution", caution)
     echo_fact("written to", f"{council_path}; compare the addresses, then name the owners in it")

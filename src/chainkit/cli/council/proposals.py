@@ -129,7 +129,7 @@ def sign(
     latest = read_proposal(proposal_path, reading.record, reading.council, files.changes_safe)
     signed = collect(latest, reading.council, {f"proposal {proposal_path}": signed})
     write_proposal_file(proposal_path, signed, is_new=False)
-    _end(signed, added, reading.book, as_json)
+    _end(signed, added, reading.address_book, as_json)
 
 
 @click.command("collect", cls=CompleteCommand)
@@ -165,7 +165,7 @@ def collect_signatures(
         echo_signed_hash(collected)
         count = len(collected.signatures)
         echo_fact("signatures", f"{count}; the chain knows how many are needed")
-    _end(collected, collected.signatures, reading.book, as_json)
+    _end(collected, collected.signatures, reading.address_book, as_json)
     if not as_json:
         option = " --owners" if collected.changes_safe else ""
         click.echo(f"next: chainkit council status{option} {proposal_path}")
@@ -202,9 +202,11 @@ def export(
     echo_fact("SafeTx hash", hash_)
 
 
-def _end(proposal: Proposal, signers: Collection[str], book: AddressBook, as_json: bool) -> None:
+def _end(
+    proposal: Proposal, signers: Collection[str], address_book: AddressBook, as_json: bool
+) -> None:
     with shown_to_people(as_json):
-        echo_signers(signers, book)
+        echo_signers(signers, address_book)
     if as_json:
         echo_json(proposal_json(proposal))
 

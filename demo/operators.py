@@ -93,17 +93,6 @@ class Operator:
                 raise CommandFailed(f"index of {self.name}", f"cursor {wanted}", cursor, limit)
             time.sleep(_POLL_SECONDS)
 
-    def wait_for_registration(self) -> None:
-        """Wait until the node has read in the registry that it is enabled."""
-        assert self.indexer is not None
-        deadline = time.monotonic() + CATCH_UP_SECONDS
-        while self.node_id not in ((self.status()["registry"] or {}).get("enabled_nodes") or ()):
-            self.indexer.check()
-            if time.monotonic() > deadline:
-                limit = f"within {CATCH_UP_SECONDS:.0f} s"
-                raise CommandFailed(f"registry of {self.name}", f"node {self.node_id}", "no", limit)
-            time.sleep(_POLL_SECONDS)
-
     def status(self) -> dict[str, Any]:
         """Return what the node's database holds."""
         status: dict[str, Any] = run_json(

@@ -11,7 +11,7 @@ import click
 from chainkit.exports import table_of
 from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.options import echo_json, json_option
+from chainkit.terminal.options import echo_json, json_option, path_option
 from chainkit_indexer.config import DEFAULT_RANGE_BLOCKS
 from chainkit_indexer.export import Exported, write_export
 from chainkit_indexer.service.opening import existing
@@ -20,13 +20,12 @@ from chainkit_indexer.service.options import database_option
 
 @click.command("export", cls=CompleteCommand)
 @database_option
-@click.option(
+@path_option(
     "--out",
     "directory",
+    "DIR",
+    "Folder of this node's exports; made where there is none, and added to where there is.",
     required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Folder of this node's exports; made where there is none, and added to where there is.",
 )
 @click.option(
     "--range-blocks",

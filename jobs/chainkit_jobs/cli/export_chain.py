@@ -20,6 +20,7 @@ from chainkit.terminal.options import (
     echo_json,
     height_option,
     json_option,
+    path_option,
     rpc_option,
 )
 from chainkit_jobs.chain_export.export import Exported, export_chain, resolve_range
@@ -35,13 +36,12 @@ from chainkit_jobs.chain_export.limits import (
 @deployment_option
 @height_option("--from-block", "from_block", "First block [the deployment's].")
 @height_option("--to-block", "to_block", "Last block [the head].")
-@click.option(
+@path_option(
     "--out",
     "directory",
+    "DIR",
+    "Folder of this chain's exports; made where there is none, and added to where there is.",
     required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Folder of this chain's exports; made where there is none, and added to where there is.",
 )
 @click.option(
     "--range-blocks",

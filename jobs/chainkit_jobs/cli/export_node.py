@@ -13,7 +13,13 @@ from chainkit.nodes.trust import peer_ca_option
 from chainkit.terminal.bar import late_progress_bar
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.connection import open_recorded_chain
-from chainkit.terminal.options import deployment_option, echo_json, json_option, rpc_option
+from chainkit.terminal.options import (
+    deployment_option,
+    echo_json,
+    json_option,
+    path_option,
+    rpc_option,
+)
 from chainkit.text.counting import counted
 from chainkit_jobs.node_export.api import MOST_PAGE_ROWS, NodeApi
 from chainkit_jobs.node_export.export import Exported, export_node
@@ -24,13 +30,12 @@ from chainkit_jobs.node_export.pinning import Chain
 @click.argument("url", metavar="URL")
 @rpc_option
 @deployment_option
-@click.option(
+@path_option(
     "--out",
     "directory",
+    "DIR",
+    "Folder of this node's answers; made where there is none, and added to where there is.",
     required=True,
-    metavar="DIR",
-    type=click.Path(path_type=Path),
-    help="Folder of this node's answers; made where there is none, and added to where there is.",
 )
 @click.option(
     "--page-rows",

@@ -22,9 +22,7 @@ ADMINISTRATOR: Final = "an administrator"
 _ALL: Final = "all"
 _CONTRACTS: Final = click.Choice((*SEQUENCED_LOGS, _ALL))
 
-_contract = click.argument(
-    "contract", metavar="CONTRACT", type=click.Choice((*SEQUENCED_LOGS, _ALL))
-)
+_contract = click.argument("contract", metavar="CONTRACT", type=_CONTRACTS)
 _account = click.argument("account", metavar="ADDRESS")
 _size: Final = click.IntRange(0, PAYLOAD_SIZE_CAP)
 

@@ -1,4 +1,4 @@
-"""The books of several nodes, each on a database of its own, without a network between them."""
+"""The accounts of several nodes, each on a database of its own, without a network between them."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Bookkeeper:
         self.books = Books(self.store, key_of(self.node_id), lambda: self.now_ns)
 
     def holds(self, originator_id: int, log: Log) -> None:
-        """Store envelopes, without their contents, and what their payers owe."""
+        """Store envelopes, without their contents, and their payers' debts."""
         rows = [StoredEnvelope(originator_id, each, MADE_NS, b"\0", None, b"") for each in log]
         with self.store.writing() as connection:
             self.store.insert_envelopes(connection, rows)
@@ -64,7 +64,7 @@ class Bookkeeper:
         return self.books.make(self.node_id, self.listing, WAIT_NS)
 
     def reports(self, originator_id: int) -> list[node_api_pb2.SignedPayerReport]:
-        """The stored reports of an originator, as others get them."""
+        """The stored reports of an originator, as other nodes get them."""
         with self.store.reading() as connection:
             rows = read_reports_behind(connection, originator_id, 0, 100)
             return [as_message(connection, row) for row in rows]
@@ -75,7 +75,7 @@ class Bookkeeper:
         return [self.books.take(each, self.listing) for each in found]
 
     def takes(self, report: PayerReport) -> Outcome:
-        """Take a report that its originator has signed, whatever it says."""
+        """Take a report that its originator has signed, whatever its content."""
         signed = sign_report(report, key_of(report.originator_id))
         return self.books.take(written_report(signed), self.listing)
 
@@ -88,7 +88,7 @@ class Bookkeeper:
             return list(read_refused_reports(connection))
 
     def bytes_of(self, originator_id: int) -> list[tuple[bytes, bytes]]:
-        """All that must be equal on all nodes: what was signed, and its totals."""
+        """All bytes that must be equal on all nodes: the signed bytes, and their totals."""
         with self.store.reading() as connection:
             rows = read_reports_behind(connection, originator_id, 0, 100)
         return [(row.report, row.payers) for row in rows]

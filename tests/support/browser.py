@@ -1,4 +1,4 @@
-"""A headless browser that looks at a page and tells what a reader would see."""
+"""A headless browser that loads a page and returns what a reader would see."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `chainkit` command, run in this process: exit code, and what it printed where."""
+"""The `chainkit` command, run in this process: its exit code, and its outputs."""
 
 from __future__ import annotations
 

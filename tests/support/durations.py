@@ -39,6 +39,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--keep-durations")
-    # A worker's tests are reported to the process that started it.
+    # A worker's tests are reported to its parent process.
     if path is not None and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Durations(path))

@@ -92,7 +92,7 @@ class FaultyNode:
         self.monitor.watch(self.pool, heads, {}, lambda: differing, lambda: stored_differences)
 
     def certified(self, authority: Authority, name: str = NAME, days: float = 90) -> OwnCertificate:
-        """Have the node serve a certificate, and look at it."""
+        """Have the node serve a certificate, and check it."""
         files = CertificateFiles(self.folder / "certificate.pem", self.folder / "key.pem")
         for path, content in zip(
             (files.certificate, files.key), authority.issue(name, days=days), strict=True

@@ -1,4 +1,4 @@
-"""Keys that sign identity updates, and updates of whatever they sign."""
+"""Keys that sign identity updates, and updates with any signatures."""
 
 import json
 from base64 import urlsafe_b64encode
@@ -145,7 +145,7 @@ class LegacyKey:
 
 @dataclass(frozen=True)
 class ContractWallet:
-    """A wallet whose contract alone knows what it signed."""
+    """A wallet whose contract alone knows its signatures."""
 
     name: str
     chain_id: int = 1

@@ -43,7 +43,7 @@ class LivePage:
         self._do("wait", selector=selector, text=text)
 
     def look(self, width: int, scheme: str, path: Path | None = None) -> dict[str, Any]:
-        """Look at the page at a width, light or dark; ``path`` keeps a picture of it."""
+        """Load the page at a width, light or dark; ``path`` keeps a picture of it."""
         values = {} if path is None else {"path": str(path)}
         seen: dict[str, Any] = self._do("look", width=width, scheme=scheme, **values)
         return seen

@@ -12,7 +12,7 @@ APPLICATION, PROPOSAL, COMMIT = 1, 2, 3
 
 
 def vector(content: bytes) -> bytes:
-    """Content with its length before it."""
+    """Content with its length in front."""
     length = len(content)
     if length < 64:
         return bytes([length]) + content
@@ -45,7 +45,7 @@ def public_message(group_id: bytes, content_type: int, sender: bytes = b"\1\0\0\
 
 @dataclass(frozen=True)
 class KeyPackageFields:
-    """Fields of a KeyPackage as they are written: a test replaces those it is about."""
+    """Fields of a KeyPackage in their order: a test replaces those that it is about."""
 
     seed: bytes = b"\5" * 32
     """Secret of the installation's key."""

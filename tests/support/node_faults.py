@@ -40,7 +40,7 @@ class Fault:
     """Something that is wrong, and the answer of ``node status``."""
 
     name: str
-    """As the guide has it."""
+    """A fault in the guide's words."""
     said: str
     page: str
     reason: Reason | None

@@ -1,4 +1,4 @@
-"""Payloads of each kind as clients publish them, and what a payer makes of them."""
+"""Payloads of each kind as clients publish them, and a payer's envelopes of them."""
 
 from collections.abc import Mapping
 

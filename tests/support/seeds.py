@@ -1,7 +1,7 @@
 """The seeds and cases that a run plays: some are always the same, some are others each day.
 
-`make test` prints the day, and ``CHAINKIT_DAY=YYYY-MM-DD`` plays what was played on that one.
-`make soak` (``CHAINKIT_SOAK``) plays all cases, and thousands of seeds.
+`make test` prints the day, and ``CHAINKIT_DAY=YYYY-MM-DD`` plays that day's cases again. `make
+soak` (``CHAINKIT_SOAK``) plays all cases, and thousands of seeds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SEEDS_OF_A_DAY: Final = 1_000_000
 T = TypeVar("T")
 
 only_in_soak: Final = pytest.mark.skipif(not IS_SOAK, reason="`make soak` plays it")
-"""Marks a test that shows at length what others show in short."""
+"""Marks a test that shows at length what other tests show in short."""
 
 
 def day_of_run() -> date:
@@ -41,7 +41,7 @@ def seeds_of_the_day(count: int) -> range:
 
 
 def is_of_a_day(seed: int) -> bool:
-    """Return whether another run may not play it: nothing may be counted on that it shows."""
+    """Return whether another run may not play this case: no test may depend on its result."""
     return seed >= _SEEDS_OF_A_DAY
 
 

@@ -64,7 +64,7 @@ class WarmProcess:
         self._connection = connection
 
     def poll(self) -> int | None:
-        """Return the exit code, or minus the signal; None while it runs."""
+        """Return the exit code, or minus the signal; None while the command runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self.wait(0)
         return None
@@ -83,7 +83,7 @@ class WarmProcess:
         return self.returncode
 
     def communicate(self, timeout: float | None = None) -> tuple[None, str]:
-        """Read the errors to their end, and wait for that of the command."""
+        """Read the errors to their end, and wait for the end of the command."""
         assert self.stderr is not None
         with self.stderr:
             said = self.stderr.read()
@@ -91,17 +91,17 @@ class WarmProcess:
         return None, said
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the command has ended."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Ask the command to end."""
         self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """End it at once."""
+        """End the command at once."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -204,7 +204,7 @@ def _content(descriptor: int) -> str:
 
 @pytest.fixture(scope="session")
 def warm_commands() -> Iterator[WarmCommands]:
-    """The parent of a worker's commands, in whichever folder its tests are."""
+    """The parent of a worker's commands, whichever folder the worker's tests use."""
     with WarmCommands() as warm:
         yield warm
 
@@ -246,7 +246,7 @@ def _serve(control: socket.socket) -> None:
 
 
 def _watch(wanted: list[Any], fds: list[int]) -> None:
-    """Start the command, tell its process id and how it ended; returns in its process alone."""
+    """Start the command, send its process id and end; returns in the command's process alone."""
     _die_with_parent(signal.SIGKILL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     child = os.fork()
@@ -297,10 +297,10 @@ def _main(descriptor: int) -> None:
     # Objects that the collector leaves alone stay shared between the forks.
     gc.collect()
     gc.freeze()
-    # In a group of its own: Ctrl-C of a terminal is for whoever started it.
+    # In a group of its own: Ctrl-C of a terminal is for the starting process.
     os.setpgid(0, 0)
     _serve(socket.socket(fileno=descriptor))
-    # As the installed program: its ending is Python's own.
+    # As with the installed program: Python itself ends the process.
     import_module("chainkit.cli.main").main()
 
 

@@ -48,11 +48,11 @@ SIGNATURES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 
 @dataclass
 class History:
-    """Logs in the chain's order; what is emitted is said in one line."""
+    """Logs in the chain's order; a test emits each in one line."""
 
     logs: list[Log] = field(default_factory=list)
     block: int | None = None
-    """Where the next logs stand; one block each where it is None."""
+    """The block of the next logs; one block each where this is None."""
 
     def emit(self, contract: str, event: str, *arguments: Any) -> None:
         indexed, others = SIGNATURES[event]

@@ -1,4 +1,4 @@
-"""A node's QueryEnvelopes in memory: what it answers, request by request or out of its store."""
+"""A node's QueryEnvelopes in memory: its answers, request by request or out of its store."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class AnsweringNode:
 
 @dataclass
 class StoringNode:
-    """Answers what it stores by sequence id, in order, and no more than it is asked for."""
+    """Answers stored envelopes by sequence id, in order, and no more than requested."""
 
     envelopes: Mapping[int, bytes]
     requests: list[Request] = field(default_factory=list)

@@ -18,7 +18,7 @@ from support.audit.export_folders import write_folder
 def write_answers(
     directory: Path, envelopes: Sequence[bytes], key: SigningKey, **about: Any
 ) -> Path:
-    """Write what a node answered; ``about`` overrides what the manifest says."""
+    """Write a node's answers; ``about`` overrides fields of the manifest."""
     page = read_page(envelopes, after=0)
     rows = [dict(zip(ANSWERED_ENVELOPES.names, row, strict=True)) for row in page.rows]
     write_node(directory, [], key)

@@ -1,4 +1,4 @@
-"""Exports as an auditor gets them, built row by row: a small chain, and nodes that serve it."""
+"""Exports for an auditor, built row by row: a small chain, and nodes that serve it."""
 
 from __future__ import annotations
 
@@ -198,9 +198,9 @@ Act = Callable[[History], None]
 
 
 def administration(registry: Sequence[Row], acts: Mapping[int, Act]) -> list[Row]:
-    """Return the contracts' deployment, and each NodeUpdated after the events that announce it.
+    """Return the contracts' deployment, and each NodeUpdated after its announcing events.
 
-    ``acts`` are by block: what else happens there.
+    ``acts`` are further events by block.
     """
     history = History(block=FIRST_BLOCK)
     history.deploy()
@@ -230,7 +230,7 @@ def write_chain(
     acts: Mapping[int, Act] | None = None,
     **about: Any,
 ) -> Path:
-    """Write a chain export; ``about`` overrides what its manifest says."""
+    """Write a chain export; ``about`` overrides fields of the manifest."""
     about = {"from_block": FIRST_BLOCK, "to_block": LAST_BLOCK} | about
     numbers = range(about["from_block"], about["to_block"] + 1)
     held = [post.sequence_id for post in posts if post.block in numbers]
@@ -260,10 +260,10 @@ def write_node(
     is_table_right: bool = False,
     **about: Any,
 ) -> Path:
-    """Write a node's export; ``about`` overrides what its manifest says.
+    """Write a node's export; ``about`` overrides fields of the manifest.
 
-    The columns beside the raw envelopes are wrong on purpose: the audit must not believe them. If
-    ``is_table_right``, each row claims the sequence that it bears.
+    The columns beside the raw envelopes are wrong on purpose: the audit must not trust them. If
+    ``is_table_right``, each row claims its true sequence.
     """
     about = {"node_public_key": "0x" + key.public_key.hex()} | about
     rows = [_envelope_row(n, e) for n, e in enumerate(envelopes, start=1)]
@@ -321,7 +321,7 @@ def rewrite_table(export: Path, file_name: str, table: pa.Table, **options: Any)
 
 
 def renew_digest(export: Path, file_name: str) -> None:
-    """Make the manifest vouch for a file that was changed: whoever exports can do so.
+    """Write a changed file's digest into the manifest, as an exporter could.
 
     A node's rows are not counted again: its manifest need not be right.
     """
@@ -343,7 +343,7 @@ def write_scene(
     *,
     is_table_right: bool = False,
 ) -> tuple[Path, list[tuple[int | None, Path]]]:
-    """Write a chain and one export per node id; ``serves`` says what each node serves of it."""
+    """Write a chain and one export per node id; ``serves`` has each node's served part of it."""
     posts = base_posts() if posts is None else posts
     registry = [registered(node_id, log_index=n) for n, node_id in enumerate(serves)]
     chain = write_chain(root / "chain", posts, registry)

@@ -81,7 +81,7 @@ class BundleScene:
         return self.posts[sequence_id - 1]
 
     def altered(self, sequence_id: int, /, **changes: Any) -> Row:
-        """The finding that the accused serves a payload otherwise than the chain holds it."""
+        """The finding that the accused serves a payload that differs from the chain's."""
         post = self.post(sequence_id)
         served = replace(post, **({"payload": OTHER_PAYLOAD} | changes)).envelope(key_of(ACCUSED))
         return self.finding("ENVELOPE_ALTERED", changes.get("sequence_id", sequence_id), served)
@@ -101,7 +101,7 @@ class BundleScene:
         return row | {"envelope": envelope, "served_digest": _served_digest(envelope)}
 
     def write_audit(self, findings: Sequence[Row], **summary: Any) -> None:
-        """Write what an audit leaves behind, as far as a bundle needs it."""
+        """Write an audit's output, as far as a bundle needs it."""
         audit = self.root / "audit"
         audit.mkdir(exist_ok=True)
         keys = {node_id: key_of(node_id).public_key for node_id in (OTHER, ACCUSED)}
@@ -141,7 +141,7 @@ def digest(path: Path) -> str:
 
 
 def usual_findings(scene: BundleScene) -> list[Row]:
-    """One that proves itself, one that a reorg explains, one invented, one missing, one honest."""
+    """Findings: one that proves itself, one of a reorg, one invented, one missing, one honest."""
     invented = replace(scene.post(7), sequence_id=99, transaction=keccak256(b"invented"))
     return [
         scene.altered(3),
@@ -200,7 +200,7 @@ def _contract(address: bytes) -> dict[str, Any]:
 
 
 def reseal(bundle: Path, **changes: Any) -> None:
-    """Write the digests of the files as they are now, and other fields: whoever cheats can."""
+    """Write the files' present digests, and other fields, as a cheat could."""
     path = bundle / "bundle.json"
     content = json.loads(path.read_text()) | changes
     content.pop("sha256")
@@ -220,7 +220,7 @@ def rewrite_line(path: Path, number: int, **changes: Any) -> None:
 
 
 def relabel(bundle: Path, number: int, **changes: Any) -> None:
-    """Change what a finding says, and all digests, its id and its reports' names with it."""
+    """Change a field of a finding, and all digests, its id and its reports' names with it."""
     path = bundle / "findings.jsonl"
     line = path.read_bytes().splitlines()[number]
     before = json.loads(line)["finding_id"]
@@ -243,13 +243,13 @@ def relabel(bundle: Path, number: int, **changes: Any) -> None:
 
 
 def copied(scene: BundleScene, root: Path) -> BundleScene:
-    """The scene with its files in another folder, to be spoiled."""
+    """The scene with its files in another folder, where a test damages them."""
     shutil.copytree(scene.root, root)
     return replace(scene, root=root)
 
 
 def proved(scene: BundleScene) -> set[tuple[int, bytes | None]]:
-    """Whom the bundle proves to have served what, by node and transaction."""
+    """The nodes and transactions of the payloads that the bundle proves to be served."""
     bundle = read_bundle(scene.bundle)
     result = verify_bundle(scene.bundle, bundle, scene.trusted_hash, scene.record)
     return {

@@ -1,4 +1,4 @@
-"""The proof of a chain's rows without Spark: block by block, as its tasks do it."""
+"""The proof of a chain's rows without Spark: block by block, as in Spark's tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from support.chains.proved_chain import CHAIN_ID, ProvedChain, number_column
 
 
 def claims_of(chain: ProvedChain, **about: Any) -> Claims:
-    """The claims of an honest manifest; ``about`` overrides them."""
+    """The claims of an honest manifest; ``about`` overrides some."""
     claims = {
         "chain_id": CHAIN_ID,
         "genesis_hash": GENESIS,

@@ -1,4 +1,4 @@
-"""The chain of tests/fixtures/ethereum-etl: files of three formats, and what its node said."""
+"""The chain of tests/fixtures/ethereum-etl: files of three formats, and its node's answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNTOLD: Final = {
 
 
 def touch(folder: Path, *names: str) -> Path:
-    """Make empty files, for what their names tell."""
+    """Make empty files, of which only the names matter."""
     for name in names:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def expected_rows(table: str, untold: Iterable[str] = ()) -> list[dict[str, Any]
 
 @dataclass(frozen=True)
 class Told:
-    """The rows and faults that an adapter tells of a source."""
+    """The rows and faults that an adapter finds in a source."""
 
     rows: dict[str, list[dict[str, Any]]]
     """By table, in the order of its keys, written as expected.json writes them."""

@@ -50,7 +50,7 @@ def receipt_rows(case: Mapping[str, Any]) -> list[tuple[Row, list[Row]]]:
 
 
 def empty_transaction(**columns: Any) -> Row:
-    """A transaction that tells nothing but these columns."""
+    """A transaction of which only these columns have a value."""
     place = {"block_number": 7, "transaction_index": 3}
     return {**dict.fromkeys(tables.TRANSACTIONS.names), **place, **columns}
 

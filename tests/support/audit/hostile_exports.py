@@ -1,6 +1,6 @@
-"""A node's export, changed in one place at a time: each is a case of what an operator may hand in.
+"""A node's export, changed in one place at a time, as an operator may hand it in.
 
-``is_set_aside`` says that nothing of the node can be compared.
+``is_set_aside`` means that nothing of the node can be compared.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ READ: Final = ("sequence_id", "envelope")
 
 @dataclass(frozen=True)
 class Hostile:
-    """A change of an export, and whether it sets the node aside."""
+    """A change of an export, and whether it excludes the node."""
 
     name: str
     change: Change

@@ -61,7 +61,7 @@ _RENAMED: Mapping[str, Mapping[str, str]] = {
 }
 
 _LISTS = ("access_list", "authorization_list", "blob_versioned_hashes")
-"""Told by no format that is imported."""
+"""Columns that no imported format has."""
 
 
 def _row(table: str, answer: Mapping[str, Any]) -> Row:

@@ -1,4 +1,4 @@
-"""Nodes whose tables say something wrong beside their envelopes, and near misses, by name."""
+"""Nodes whose tables have a wrong value beside their envelopes, and near misses, by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Change = Callable[[Tables, SigningKey], None]
 COUNTER = 26
 SHORT = b"\5" * 16
 PADDED = SHORT.ljust(32, b"\0")
-"""A group id of today's clients, and how the contract has it."""
+"""A group id of today's clients, and the contract's form of it."""
 TWICE = keccak256(b"a transaction with the same payload twice")
 BOTH = keccak256(b"a transaction with two payloads")
 
@@ -74,7 +74,7 @@ ELSEWHERE = Post(3, 9, commit(GROUP, seed=99), transaction=keccak256(b"gone"))
 
 
 def at(sequence_id: int, post: Post) -> Post:
-    """Return a post as it stood under another sequence before a reorg."""
+    """Return a post under its earlier sequence, before a reorg."""
     return replace(post, sequence_id=sequence_id, transaction=post.transaction_hash)
 
 
@@ -141,7 +141,7 @@ def other_history(tables: Tables, key: SigningKey) -> None:
 
 
 def follows(block: int) -> dict[str, Any]:
-    """Return what a manifest says of the registry whose history ends at a block."""
+    """Return the fields of a manifest about a registry whose history ends at a block."""
     return {
         "chain_id": 31337,
         "address": "0x" + NODE_REGISTRY.hex(),

@@ -78,7 +78,7 @@ def journal_row(
 
 
 def registry_rows(chain: Path) -> list[Row]:
-    """Return the registry's history as the logs of a chain export tell it."""
+    """Return the registry's history from the logs of a chain export."""
     rows = []
     for row in pq.read_table(chain / "logs.parquet").to_pylist():
         if row["address"] != NODE_REGISTRY or row["topics"][:1] != [NODE_UPDATED_TOPIC]:
@@ -118,7 +118,7 @@ def write_tables(
     tables: Mapping[str, Sequence[Row]],
     **about: Any,
 ) -> NodeExport:
-    """Write a node's export; ``about`` overrides what its manifest says."""
+    """Write a node's export; ``about`` overrides fields of the manifest."""
     to_block = about.get("to_block", LAST_BLOCK)
     registry = {
         "chain_id": 31337,

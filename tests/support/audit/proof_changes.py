@@ -70,13 +70,13 @@ def remove_blocks(*numbers: int) -> Callable[[Rows], None]:
 
 
 def swap_logs(rows: Rows) -> None:
-    """The last log of one transaction for the first of the next: both say where they stand."""
+    """Swap the last log of one transaction and the first of the next: both keep their places."""
     first, second = (row_of(rows, "logs", KINDS, position) for position in (1, 2))
     first["log_index"], second["log_index"] = second["log_index"], first["log_index"]
 
 
 def other_block(rows: Rows) -> None:
-    """Replace a block by another that is right in itself."""
+    """Replace a block by another valid block."""
     logs = (Emitted(data=b"another"),)
     sent = [replace(each, logs=logs) if each.logs else each for each in every_kind(KINDS)]
     before = every_kind_chain().hash_of(KINDS - 1)

@@ -15,7 +15,7 @@ from chainkit_jobs.report.page import ReportInput
 
 EVIL = "<script>alert('&')</script>"
 HIDDEN = "\u202e\u0007"
-"""Turns text around, rings a bell: neither may reach the page as it is."""
+"""Characters that turn text around, or ring a bell: neither may reach the page unescaped."""
 
 Row = dict[str, Any]
 
@@ -151,7 +151,7 @@ def costs(**changes: Any) -> CostDigest:
 
 
 def report_input(**changes: Any) -> ReportInput:
-    """The input of a report that draws one figure only: those of costs take their time."""
+    """The input of a report that draws one figure only: the figures of costs take time."""
     parts: Row = {
         "summary": summary(),
         "findings": [finding()],

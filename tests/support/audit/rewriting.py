@@ -1,4 +1,4 @@
-"""Parquet files written again by other tools: their values stay, their spelling is the tool's."""
+"""Parquet files written again by other tools: equal values, in each tool's encoding."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def _logged(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str | 
 
 
 def wait_for(look: Callable[[], Any]) -> Any:
-    """Look until something is there, and return it."""
+    """Poll until something exists, and return it."""
     end = time.monotonic() + _DEADLINE_SECONDS
     while time.monotonic() < end:
         found = look()
@@ -135,10 +135,10 @@ def wait_for(look: Callable[[], Any]) -> Any:
 
 @dataclass(frozen=True)
 class Driver:
-    """How a test starts drivers, and where they leave what they should not."""
+    """Starts a test's drivers, and knows the folders of their temporary files."""
 
     folder: Path
-    """Empty before; temporary files, shuffles and event logs of the drivers lie in it."""
+    """Empty at first; temporary files, shuffles and event logs of the drivers go there."""
 
     @property
     def scratch(self) -> Path:
@@ -202,7 +202,7 @@ class Driver:
             env=environment,
             cwd=self.folder,
             stdout=subprocess.PIPE,
-            # In one: spark-submit passes on both of Python's as its output.
+            # As one output: spark-submit passes both of Python's on as its own.
             stderr=subprocess.STDOUT,
             text=True,
             # A group of its own, as a terminal gives each command.
@@ -211,7 +211,7 @@ class Driver:
 
 
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
-    """Wait for a driver; return its exit code and all that it said. A late one is killed."""
+    """Wait for a driver; return its exit code and its whole output. A late driver is killed."""
     try:
         said, _ = process.communicate(timeout=2 * _DEADLINE_SECONDS)
     except subprocess.TimeoutExpired:

@@ -40,7 +40,7 @@ def dev_address(number: int) -> str:
 
 @dataclass
 class LocalChain:
-    """An anvil with the contracts deployed; it mines each transaction at once until told not to."""
+    """An anvil with the contracts deployed; it mines each transaction at once unless paused."""
 
     anvil: Anvil
     record: DeploymentRecord
@@ -137,9 +137,9 @@ class Deployment:
 
 @pytest.fixture(scope="session")
 def local_deployment(tmp_path_factory: pytest.TempPathFactory) -> Deployment:
-    """The deployment by one worker of a run, for all of them: its compiler takes longest."""
+    """The deployment by one worker of a run, for all workers: its compiler takes longest."""
     base = tmp_path_factory.getbasetemp()
-    # Each worker has its own folder in that of the run; without workers, the folder is the run's.
+    # Each worker has its own folder in the run's; without workers, the folder is the run's.
     folder = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
     path = folder / "local-deployment.json"
     with path.with_suffix(".lock").open("w") as lock:

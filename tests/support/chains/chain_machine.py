@@ -1,6 +1,6 @@
 """The common part of Hypothesis' machines for the contracts: blocks, reorgs, and the comparison.
 
-A machine keeps the model as it stood before each block, so it can follow the chain back.
+A machine keeps the model's state before each block, so it can follow the chain back.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class MinedBlock:
 
 
 class ChainMachine(RuleBasedStateMachine):
-    """Rules mine actions; after each of them the chain must be what the model says."""
+    """Rules mine actions; after each action the chain must equal the model."""
 
     def __init__(self, chain: MinedChain, model: Model) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class ChainMachine(RuleBasedStateMachine):
         retracted = self.blocks[-depth:]
         del self.blocks[-depth:]
         self.model = retracted[0].before
-        # evm_revert knows the block of a snapshot by its hash, and it is gone.
+        # evm_revert finds the block of a snapshot by its hash, and the block is gone.
         self.snapshots = [item for item in self.snapshots if item[1] <= len(self.blocks)]
         senders = {self.chain.accounts[number]: order.index(number) for number in kept}
         branch = _branch(retracted, senders, offsets)
@@ -126,7 +126,7 @@ class ChainMachine(RuleBasedStateMachine):
         self.check_logs(logs)
 
     def check_logs(self, logs: list[dict[str, Any]]) -> None:
-        """Check rules that all logs of this example must keep, whatever the model says."""
+        """Check rules that hold for all logs of this example, whatever the model."""
 
     def _follow(self, transactions: Sequence[Transaction], hashes: Sequence[str]) -> None:
         before, happened = self.model, []

@@ -41,7 +41,7 @@ def send_every_type(anvil: Anvil) -> list[int]:
         bytes(Account.sign_transaction(call | each | {"nonce": nonce}, secret).raw_transaction)
         for nonce, each in enumerate(signed)
     ]
-    # A delegation that was taken counts as a transaction of who signed it.
+    # An accepted delegation counts as a transaction of its signer.
     raw.append(_blob_transaction(chain_id, nonce=len(signed) + 1, secret=secret))
     for nonce, transaction in zip((0, 1, 2, 3, 5), raw, strict=True):
         _send(anvil, transaction)
@@ -51,9 +51,9 @@ def send_every_type(anvil: Anvil) -> list[int]:
 
 
 def _newest_nonce(anvil: Anvil, address: str) -> int | None:
-    """Return the nonce of an account's transaction in the newest block, None if it has none there.
+    """Return the nonce of an account's transaction in the newest block, None if there is none.
 
-    The account's own count is told before there is the block.
+    The account's own count is updated before the block is there.
     """
     for transaction in anvil.request("eth_getBlockByNumber", "latest", True)["transactions"]:
         if transaction["from"] == address.lower():
@@ -65,7 +65,7 @@ def _send(anvil: Anvil, transaction: bytes) -> None:
     try:
         anvil.request("eth_sendRawTransaction", "0x" + transaction.hex())
     except RefusedRequest as error:
-        # A machine that is very busy answers so late that it was sent once more.
+        # A very busy machine answers so late that the transaction was sent once more.
         if "already imported" not in str(error.got):
             raise
 

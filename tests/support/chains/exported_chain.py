@@ -36,7 +36,7 @@ def export(chain: LocalChain, out: Path, *options: str, url: str | None = None) 
 
 
 def exported(chain: LocalChain, out: Path, *options: str, url: str | None = None) -> Any:
-    """Export, and return what --json told."""
+    """Export, and return the output of --json."""
     outcome = export(chain, out, "--json", *options, url=url)
     assert (outcome.code, outcome.err) == (0, "")
     return outcome.content

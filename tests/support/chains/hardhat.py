@@ -33,7 +33,7 @@ class Hardhat:
     chain_id = 31337
 
     def __init__(self, folder: Path) -> None:
-        """Start it, and wait until it answers."""
+        """Start hardhat, and wait until it answers."""
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
         log_path = folder / "log"

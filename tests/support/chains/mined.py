@@ -1,4 +1,4 @@
-"""An anvil that mines when told: transactions in a chosen order, and what each of them did."""
+"""An anvil that mines on request: transactions in a chosen order, and the outcome of each."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MinedChain:
         self.request("anvil_reorg", len(blocks), raw)
 
     def outcomes(self, number: int, sent: Sequence[str]) -> list[Outcome]:
-        """The outcomes of a block's transactions, which are these in this order and no others."""
+        """The outcomes of a block's transactions, which are exactly these in this order."""
         receipts = self.request("eth_getBlockReceipts", hex(number))
         found = [receipt["transactionHash"] for receipt in receipts]
         assert found == list(sent), f"block {number}: expected {list(sent)}, got {found}"
@@ -95,7 +95,7 @@ class MinedChain:
         return found
 
     def answers(self, questions: Sequence[Question | StorageQuestion]) -> list[bytes]:
-        """The answers of the contracts now, or the data with which they revert."""
+        """The present answers of the contracts, or the data with which they revert."""
         answers = self._batch([question.request for question in questions])
         return [
             parse_bytes(answer["result"] if "result" in answer else answer["error"]["data"])

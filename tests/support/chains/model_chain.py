@@ -1,8 +1,8 @@
-"""A chain that forks as it likes and remembers each block that it ever had.
+"""A chain with arbitrary forks that remembers each block that it ever had.
 
 Its transactions post several payloads each, to contracts of one or of several originators. Its
-answers can be disturbed from one request of a step to the next: the chain moves, the connection is
-cut, or a replica that stands elsewhere answers.
+answers can be disturbed between two requests of a step: the chain moves, the connection is cut, or
+a replica with another head answers.
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Payload:
 
 @dataclass(frozen=True)
 class Transaction:
-    """Posts some payloads; one of the same name is the same transaction, mined again.
+    """Posts some payloads; a transaction of the same name is the same one, mined again.
 
-    It may reach the contracts through one that decides by its state, so what it posts can differ
-    from block to block.
+    The transaction may reach the contracts through a contract that decides by its state, so its
+    payloads can differ from block to block.
     """
 
     name: str
@@ -218,7 +218,7 @@ class ModelChain(FakeChain):
     # ------------------------------------------------------------------ disturbances
 
     def calm(self) -> None:
-        """Answer from the chain itself from now on, and begin to count requests anew."""
+        """Answer from the chain itself from now on, and count requests anew."""
         self.disturbances: dict[int, Callable[[], None]] = {}
         self.replica: list[Block] = []
         self.asks_replica: frozenset[int] = frozenset()

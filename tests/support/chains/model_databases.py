@@ -1,4 +1,4 @@
-"""Databases for one model after the other: what is in them, and a process that ends amid a step."""
+"""Databases for one model after the other: their content, and a process that ends amid a step."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def tables_of(store: Store) -> dict[str, list[Row]]:
 
 @contextmanager
 def killed_at(statement: int) -> Iterator[None]:
-    """End a step at one of its statements to the database, before that does anything."""
+    """End a step at one of its statements to the database, before the statement runs."""
     left = iter(range(statement, -1, -1))
 
     def hook(*_: object) -> None:

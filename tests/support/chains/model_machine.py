@@ -1,4 +1,4 @@
-"""A chain that does what it likes, and a node whose every step is held to a model of it."""
+"""A chain with arbitrary changes, and a node whose every step is compared with a model of it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ blocks_of_shapes = st.lists(shapes, min_size=1, max_size=4)
 
 @dataclass(frozen=True)
 class Fork:
-    """How the chain leaves its branch: what was on it is mined again in another order, or not."""
+    """A fork of the chain: the dropped payloads are mined again in another order, or not."""
 
     depth: int
     rotated: int
@@ -76,7 +76,7 @@ forks = st.builds(
 
 
 class ModelMachine(RuleBasedStateMachine):
-    """A chain and its endpoints do what they like, while a node follows step by step."""
+    """A chain and its endpoints change arbitrarily, while a node follows step by step."""
 
     def __init__(self, databases: Databases, clean: Databases) -> None:
         super().__init__()
@@ -201,7 +201,7 @@ class ModelMachine(RuleBasedStateMachine):
     ) -> None:
         self._have_something_to_follow()
         self.chain.disturbances, self.chain.asks_replica = disturbances, asks_replica
-        # A look-ahead that was disturbed leaves its error to the next step, which may then fail.
+        # A disturbed look-ahead leaves its error to the next step, which may then fail.
         outcome = self._step()
         views = self.chain.shown + self.ahead_before
         is_below_all = any(self.node.ancestor(view) is None for view in views)
@@ -244,9 +244,9 @@ class ModelMachine(RuleBasedStateMachine):
         return outcome
 
     def _is_from_ahead(self, outcome: StepResult | ChainkitError) -> bool:
-        """Return whether a step gave what was asked before it, of another branch perhaps.
+        """Return whether a step returned a page fetched before it, maybe of another branch.
 
-        Near the head it must not: there a page that the chain has left since is asked for anew.
+        Near the head this must not happen: there a page is fetched again if the chain has left it.
         """
         if isinstance(outcome, Advanced):
             if outcome.cursor.number > self.chain.head.number - self.recent_blocks:
@@ -257,7 +257,7 @@ class ModelMachine(RuleBasedStateMachine):
         return isinstance(outcome, RetryableChainError) and bool(self.ahead_before)
 
     def _expected(self) -> type[StepResult | ChainkitError]:
-        """The result or error that a step must give, as long as the chain stands still."""
+        """The result or error that a step must return, as long as the chain does not change."""
         node, blocks = self.node, self.chain.blocks
         head, height = blocks[-1], node.height
         if node.cursor is None:
@@ -295,7 +295,7 @@ class ModelMachine(RuleBasedStateMachine):
         return max(to.number - self.settings.finality.blocks, self.node.final)
 
     def _take_over(self, outcome: StepResult | ChainkitError) -> None:
-        """Let the model do what the node says that it did, if it may."""
+        """Apply a node's reported result to the model, if the model allows it."""
         node = self.node
         if isinstance(outcome, Advanced):
             to = self.chain.every[outcome.cursor.hash]
@@ -322,7 +322,7 @@ class ModelMachine(RuleBasedStateMachine):
             assert outcome.reorg_id == len(node.reorgs)
 
     def _take_over_from_the_dead(self) -> None:
-        """A process that was killed after its commit could not say what it did."""
+        """Apply the commit of a killed process, which could not report its result."""
         node, stored = self.node, tables_of(self.store)
         if node.cursor and not stored["cursor"]:
             node.start_over()

@@ -42,7 +42,7 @@ class Entry:
 
 @dataclass
 class ModelNode:
-    """A node's cursor, and what it went through."""
+    """A node's cursor, and its history."""
 
     chain: ModelChain
     cursor: Block | None = None
@@ -61,7 +61,7 @@ class ModelNode:
 
     @property
     def known(self) -> list[Block]:
-        """The blocks that it still compares with the chain."""
+        """The blocks that the node still compares with the chain."""
         return self.chain.branch(self.cursor)[self.lowest_known :] if self.cursor else []
 
     def ancestor(self, blocks: tuple[Block, ...]) -> Block | None:
@@ -80,7 +80,7 @@ class ModelNode:
 
     @property
     def may_start_over(self) -> bool:
-        """Whether nothing that it holds is final, so that even a fork below all of it is taken."""
+        """Whether nothing in the node is final, so that a fork below everything is followed."""
         return self.cursor is not None and self.final < self.lowest_known
 
     def roll_back(self, ancestor: Block) -> int:
@@ -107,7 +107,7 @@ class ModelNode:
         return retracted
 
     def _see_again(self, block: Block) -> None:
-        """Payloads that were dropped are kept where they stood before, or else moved."""
+        """Return dropped payloads to their earlier ids, or move them."""
         seen = list(self.chain.emissions(block))
         for emission in list(seen):
             for entry in self._dropped_like(emission):

@@ -21,7 +21,7 @@ INITIALIZE_CALL = encode_call("initialize(address,uint32,uint32)", ZERO, 0, 1)
 
 @dataclass(frozen=True)
 class UpgradeTarget:
-    """The answers of an address when a contract is to be upgraded to it."""
+    """The answers of an address to which a contract is to be upgraded."""
 
     sequence: str = ZERO
     topic_kind: int = NO_KIND

@@ -75,7 +75,7 @@ class Emitted:
 
 @dataclass(frozen=True)
 class Sent:
-    """A transaction and what it did; those of a block are mined in the order in which they come."""
+    """A transaction and its effects; a block's transactions are mined in their order."""
 
     block: int
     to: bytes | None = GROUP_MESSAGES
@@ -89,9 +89,9 @@ class Sent:
     columns: Mapping[str, Any] = field(default_factory=dict)
     """Columns of the transaction that are not as usual."""
     receipt: Mapping[str, Any] = field(default_factory=dict)
-    """Likewise of its receipt."""
+    """The same for its receipt."""
     sequence_ids: tuple[int, ...] = ()
-    """Sequences of the payloads that it brought."""
+    """Sequences of the transaction's payloads."""
 
 
 def sent_of(posts: Sequence[Post], registry: Sequence[Row] = ()) -> list[Sent]:

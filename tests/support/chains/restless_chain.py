@@ -15,7 +15,7 @@ DEEPEST_REORG = 5
 
 
 class RestlessChain:
-    """Never goes below the block that it begins with."""
+    """The chain never goes below its first block."""
 
     def __init__(self, chain: LocalChain, random: Random) -> None:
         self.chain = chain

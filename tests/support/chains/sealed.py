@@ -83,7 +83,7 @@ def transaction_hash(name: str) -> bytes:
 
 
 def resealed(answer: Answer, **fields: str) -> Answer:
-    """An endpoint's block with other fields, and the hash that these give it."""
+    """An endpoint's block with other fields, and the resulting hash."""
     changed = answer | fields
     row: Answer = dict.fromkeys(tables.BLOCKS.names)
     for name in row:

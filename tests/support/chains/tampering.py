@@ -27,7 +27,7 @@ def write_code(chain: LocalChain, address: bytes, code: bytes) -> None:
 
 
 def change_last_byte(chain: LocalChain, address: bytes) -> bytes:
-    """Change one byte of the compiler's metadata: the code does what it did. Return the code."""
+    """Change one byte of the compiler's metadata: the code behaves the same. Return the code."""
     code = chain.endpoint.code(address, chain.head().reference)
     changed = code[:-1] + bytes([code[-1] ^ 1])
     write_code(chain, address, changed)
@@ -44,7 +44,7 @@ def call_as(
 
 
 def set_hidden_role(chain: LocalChain, proxy: bytes, account: int, holds: bool) -> None:
-    """Write who holds DEFAULT_ADMIN_ROLE where `hasRole` looks, but no listing does."""
+    """Write the holder of DEFAULT_ADMIN_ROLE where `hasRole` reads it, but no listing does."""
     slot = _mapping_slot(_role_slot(), bytes.fromhex(dev_address(account)[2:]))
     write_slot(chain, proxy, slot, int(holds))
 

@@ -40,7 +40,7 @@ TAKEN = Answer(PublishOutcome.TAKEN)
 def taken_apart(
     client_envelope: bytes, originator_id: int, sequence_id: int, originator_ns: int
 ) -> Payload:
-    """A payload as it is read of a log."""
+    """A payload as a reader of a log decodes it."""
     envelope = envelopes_pb2.ClientEnvelope.FromString(client_envelope)
     return Payload(
         envelope.aad.target_topic[1:],
@@ -64,7 +64,7 @@ class Logs:
     last: dict[int, int] = field(default_factory=dict)
 
     def add(self, originator_id: int, client_envelope: bytes) -> None:
-        """Publish to a log; the same bytes twice stand there twice."""
+        """Publish to a log; equal bytes published twice are there twice."""
         sequence_id = self.last.get(originator_id, 0) + 1
         self.last[originator_id] = sequence_id
         self.payloads.append((originator_id, sequence_id, client_envelope))
@@ -91,7 +91,7 @@ class Logs:
 
 @dataclass
 class DeviceNetwork:
-    """The network as one device sees it."""
+    """The network for one device."""
 
     logs: Logs
     device: Device
@@ -147,7 +147,7 @@ class Device:
 
     @property
     def key(self) -> bytes:
-        """Its public key."""
+        """The device's public key."""
         return self.installation.public_key
 
     def offer(self) -> None:
@@ -186,7 +186,7 @@ class Device:
         self.welcomes_read = len(self.logs.welcomes)
 
     def advance(self, group_id: bytes = GROUP_ID) -> None:
-        """Do what can be done for its intents."""
+        """Advance its intents as far as possible."""
         self.now_ns += SECOND_NS
         run(advance(self.groups, self.network, group_id, self.now_ns))
 

@@ -16,7 +16,7 @@ PAST_EPOCHS: Final = 3
 
 
 def bundle(entry: str, folder: Path, *options: str) -> Path:
-    """Bundle one of the programs beside the tests, and return where it is."""
+    """Bundle one of the programs beside the tests, and return its path."""
     outfile = folder / "-".join([*options, entry])
     command = ["node", str(TESTS / "bundle.mjs"), str(TESTS / entry), str(outfile), *options]
     subprocess.run(command, check=True, timeout=60)

@@ -1,4 +1,4 @@
-"""Plays simulations under one seed after the other until one ends as it must not."""
+"""Plays simulations, seed by seed, until one fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes in memory as a client asks them: honest ones, and some that leave out or make up."""
+"""Nodes in memory for a client: honest ones, and some that leave out or invent envelopes."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Page = list[bytes]
 
 @dataclass
 class FakeNode:
-    """A node that holds some envelopes; by default it answers as it must."""
+    """A node that holds some envelopes; by default it answers honestly."""
 
     originator: Originator
     held: dict[tuple[int, int], tuple[bytes, bytes]] = field(default_factory=dict)
     """Place to topic and envelope."""
     hidden: set[tuple[int, int]] = field(default_factory=set)
-    """Places that it leaves out of queries."""
+    """Places that the node leaves out of its answers to queries."""
     left_out: set[int] = field(default_factory=set)
-    """Its own ids that it leaves out of its heads."""
+    """Own ids that the node leaves out of its heads."""
     error: Exception | None = None
     """Raised by each question."""
     meanwhile: Callable[[], None] = lambda: None
-    """Happens when it is asked for envelopes."""
+    """Called when the node is asked for envelopes."""
     has_heads: bool = True
     doctored: Callable[[Page], Page] = lambda page: page
     """Makes another page of an honest one."""

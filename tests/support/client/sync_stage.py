@@ -1,4 +1,4 @@
-"""A group's sync on two nodes in memory and a chain, with groups that note what they are told."""
+"""A group's sync on two nodes in memory and a chain, with groups that record their calls."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def message(node: Originator, number: int, seen: Mapping[int, int] | None = None
 
 
 class FakeChain:
-    """The chain, as far as it is asked which blocks it has."""
+    """The chain, as far as the sync asks it for blocks."""
 
     def __init__(self) -> None:
         self.final_number = 0
@@ -122,7 +122,7 @@ def transaction_of(data: bytes) -> bytes:
 
 
 class FakeGroups:
-    """Notes what it is told, and goes back where a payload of the chain comes late."""
+    """Records its calls, and goes back where a payload of the chain comes late."""
 
     def __init__(self) -> None:
         self.applied: list[Place] = []

@@ -1,1 +1,1 @@
-"""Councils: on paper, at a desk on an anvil, and as a Safe of each release."""
+"""Councils: in memory, on an anvil with files and keystores, and as a Safe of each release."""

@@ -1,7 +1,7 @@
 """Every leaf of a proposal's file changed, one at a time, and sealed as a forger could seal it.
 
-A forger has the format: he encodes the calls again, tells the facts that follow, and computes all
-hashes. He lacks only the owners' keys.
+A forger knows the format: the forger encodes the calls again, writes the facts that follow, and
+computes all hashes, but lacks the owners' keys.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from support.council.proposals import (
 from support.council.shown_proposals import file_hashes
 
 MARKER: Final = "decafbad" * 2
-"""Part of each hostile text, and of nothing else: it shows which lines of a screen are whose."""
+"""Part of each hostile text, and of nothing else: it marks the lines of a screen with such a
+text."""
 
 STRANGER: Final = checksummed(b"\x66" * 20)
 _OLD: Final = checksummed(b"\x55" * 20)
@@ -360,7 +361,7 @@ def _seal_grounds(fields: Content, calls: list[Call], path: Path) -> None:
             before = dict(fields["before"])
             fields["after"] = dict(expected_change(EFFECTS, RECORD, calls, before).after)
         except (ChainkitError, AttributeError, TypeError, ValueError):
-            # No chain tells such facts: he repeats his own.
+            # No chain has such facts: the forger repeats his own.
             fields["after"] = dict(fields["before"])
 
 

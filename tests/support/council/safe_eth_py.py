@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 @cache
 def safe_eth_py() -> SimpleNamespace:
-    """Return its classes; imported when they are first asked for, which takes seconds."""
+    """Return the package's classes; the import at the first call takes seconds."""
     limit = sys.getrecursionlimit()
     from safe_eth.safe import SafeTx
     from safe_eth.safe.multi_send import MultiSend

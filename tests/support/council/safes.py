@@ -29,7 +29,7 @@ from support.chains.chain import dev_address
 
 CHAIN_ID = 31337
 EXECUTOR = dev_address(8)
-"""Sends what the owners signed, and is none of them."""
+"""Sends what the owners signed, and is no owner."""
 
 addresses = st.binary(min_size=20, max_size=20)
 targets = addresses.filter(any)
@@ -98,7 +98,7 @@ def joined(signers: Sequence[tuple[str, bytes]]) -> bytes:
 
 
 def unpack(signatures: bytes) -> tuple[bytes, ...]:
-    """Return the signatures that stand one behind the other."""
+    """Return the concatenated signatures one by one."""
     return tuple(signatures[start : start + 65] for start in range(0, len(signatures), 65))
 
 
@@ -179,7 +179,7 @@ class SafeOnChain:
         return None
 
     def send(self, calldata: bytes) -> Receipt:
-        """Send it as the executor, whether it succeeds or not."""
+        """Send the transaction as the executor, whether it succeeds or not."""
         return send_unsigned(self.chain.anvil, EXECUTOR, self.address, calldata)
 
     def act(self, calldata: bytes) -> None:

@@ -41,7 +41,7 @@ def dev_signer(number: int) -> KeySigner:
 
 @dataclass
 class FaultyWallet:
-    """A wallet that changes what it signs, or what comes out of it."""
+    """A wallet that changes the data before it signs, or its signature afterwards."""
 
     inner: KeySigner
     before: Callable[[Any], Any] = lambda asked: asked

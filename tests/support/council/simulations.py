@@ -85,7 +85,7 @@ class SimulatedCouncil:
             try_safe_transaction(state, record, transaction, self.safe.read(), multi_send)
 
     def traced(self, *calls: Call) -> RawDifference:
-        """Return what the endpoint says of the very transaction, undecoded."""
+        """Return the endpoint's trace of the very transaction, undecoded."""
         state = self.state
         if self.safe is None:
             return trace_difference(state.endpoint, state.block, self.message(*calls), {})
@@ -103,7 +103,7 @@ class SimulatedCouncil:
         return self.safe.transaction(*others, InnerCall(last.target, last.calldata + TRAILER))
 
     def send(self, *calls: Call) -> Receipt:
-        """Do it, with the owners' own signatures."""
+        """Execute the transaction, with the owners' own signatures."""
         if self.safe is None:
             message = self.message(*calls)
             return self.send_as(message.sender, message.to, message.data)

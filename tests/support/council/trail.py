@@ -1,4 +1,4 @@
-"""A council that acts, also by other tools than this package, and the trail of what it did."""
+"""A council that acts, also by other tools than this package, and the trail of its acts."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def exec_calldata(transaction: SafeTransaction, owners: Sequence[int] = (0, 1)) 
 
 
 def send_execution(desk: Desk, transaction: SafeTransaction, calldata: bytes = b"") -> bytes:
-    """Let PAYER execute it, signed by the first two owners; return the transaction's hash."""
+    """Let PAYER execute a transaction, signed by the first two owners; return its hash."""
     data = calldata or exec_calldata(transaction)
     return sent(desk, desk.council.account, data, PAYER)
 

@@ -94,7 +94,7 @@ def proof(node_id: int, *what: bytes, reporter: SigningKey | None = AUDITOR, **m
 
 
 def tells(node_id: int, reporter: int, number: int = 0, **more: Any) -> Claim:
-    """A claim of a node that another did not answer; ``number`` tells its reports apart."""
+    """A claim of a node that another node did not answer; ``number`` distinguishes its reports."""
     source = f"{node_id}-by-{reporter}-{number}"
     claim = Claim(
         source=source,

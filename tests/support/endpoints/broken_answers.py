@@ -137,7 +137,8 @@ REFUSALS = (
     Fault("HTTP 403", of_reply=lambda *_: Reply(b"forbidden", 403)),
     Fault("HTTP 404", of_reply=lambda *_: Reply(b"not found", 404)),
 )  # fmt: skip
-"""Answers of an endpoint that lets nobody in: a person has to see it, or another one answers."""
+"""Answers of an endpoint that refuses everybody: a person has to see this, or another one
+answers."""
 
 
 # ---------------------------------------------------------------------- no answer

@@ -1,4 +1,4 @@
-"""A pool of endpoints whose clock, chance and checks are the test's, and what may befall it."""
+"""A pool of endpoints with the test's own clock, random numbers and checks."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A real HTTP and WebSocket server in front of an anvil that lies, breaks or stalls when told to.
 
-Unless a fault is due, the bytes of anvil's answer pass unchanged. The faults themselves stand in
-``support.endpoints.faults``; here is when one is due, to which calls, and how often it was really
-delivered.
+Unless a fault is due, the bytes of anvil's answer pass unchanged. The faults themselves are in
+``support.endpoints.faults``; this module decides when a fault is due, for which calls, and counts
+how often it was really delivered.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Fault:
     of_reply: Callable[[Any, Reply], Reply] | None = None
     """Changes the whole reply, given the parsed request."""
     methods: frozenset[str] | None = None
-    """To which calls it happens; None is all."""
+    """The calls to which the fault happens; None is all."""
 
 
 @dataclass

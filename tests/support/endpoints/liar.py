@@ -50,7 +50,7 @@ class KeptAnswers:
             try:
                 self.results[call] = {"result": self._anvil.request(method, *params)}
             except RefusedRequest as error:
-                # As anvil says it: a height above the head, for one.
+                # anvil's own words: for one, for a height above the head.
                 message = str(error.got)
                 self.results[call] = {"error": {"code": -32602, "message": message}}
         answer: dict[str, Any] = self.results[call]

@@ -34,9 +34,9 @@ class FakeNode:
         self.served: dict[bytes, bytes] = {}
         self.signs = True
         self.stalls = False
-        """Whether it keeps callers waiting for a payload of the chain."""
+        """Whether the node keeps callers waiting for a payload of the chain."""
         self.was_asked = asyncio.Event()
-        """Whether it was asked for a payload of the chain."""
+        """Whether the node was asked for a payload of the chain."""
 
     async def publish(self, payer_envelope: bytes, seconds: float) -> bytes:
         self.asked.append(payer_envelope)

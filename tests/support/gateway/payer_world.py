@@ -46,7 +46,7 @@ class World:
             self.chain.mine()
 
     def send(self, publication: Publication = COMMIT) -> None:
-        """Send it, and give up before it is mined."""
+        """Send a payload, and give up before it is mined."""
         self.is_mined_while_waiting = False
         with pytest.raises(TransactionFailed, match="expected a receipt within 1 s"):
             self.publisher.publish(publication)

@@ -76,7 +76,7 @@ class World:
     async def answer(
         self, publication: Publication, seconds: float = 10.0, place_seconds: float = 10.0
     ) -> Published:
-        """Publish, and wait for a node for so long; the place has a deadline of its own."""
+        """Publish, and wait for a node for this long; the call has a deadline of its own."""
         now = asyncio.get_running_loop().time
         place = await self.publisher.place(publication, now() + place_seconds)
         return await self.publisher.answer(publication, place, now() + seconds)

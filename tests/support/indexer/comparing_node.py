@@ -43,7 +43,7 @@ def signed(sequence_id: int, version: int = 1, originator_id: int = ORIGINATOR) 
 
 
 class ComparingNode:
-    """Its methods count what they are asked for, and how many bytes travelled."""
+    """A node whose methods count their calls, and the bytes on the way."""
 
     def __init__(self, path: Path, limits: ServingLimits | None = None) -> None:
         limits = limits or ServingLimits()

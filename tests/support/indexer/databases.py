@@ -19,7 +19,7 @@ PAGE_PAYLOADS = 100
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
-    """One server for the whole run; whoever restarts it leaves it running."""
+    """One server for the whole run; a test that restarts it leaves it running."""
     # Without fsync only a power cut loses data: a crash of the server does not.
     with Postgres(fsync="off") as server:
         yield server
@@ -27,7 +27,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """URL of an empty database of each kind; PostgreSQL starts only where it is asked for."""
+    """URL of an empty database of each kind; PostgreSQL starts only at its first use."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'node.db'}"
     server: Postgres = request.getfixturevalue("postgres")
@@ -80,7 +80,7 @@ def write_page(
 
 
 def whole_pages(database: Database) -> int:
-    """Return how many pages are there, after making sure that none of them is a part of one."""
+    """Return the number of pages, and check that no page is only partly there."""
     with database.reading() as connection:
         pages = _pages(connection)
         counts = [

@@ -1,4 +1,4 @@
-"""An originator's log in a database, changed in each way that it can be, beside an oracle."""
+"""An originator's log in a database, changed in every possible way, beside an oracle."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def row(
 
 @dataclass
 class ChangingLog:
-    """Changes a database as a node does, and knows by itself what has to be in it."""
+    """Changes a database as a node does, and keeps its own copy of the required content."""
 
     database: Database
     rows: dict[int, StoredEnvelope] = field(default_factory=dict)

@@ -23,7 +23,7 @@ class Standby(Postgres):
         super().__init__(**settings)
 
     def start(self) -> None:
-        """Start it on its port."""
+        """Start the server on its port."""
         self.port = self._port or self.port
         super().start()
 

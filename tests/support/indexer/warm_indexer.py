@@ -43,7 +43,7 @@ class Death:
     code: int
     """Exit code, or minus the signal."""
     said: str
-    """All that it wrote to standard error."""
+    """The whole text on standard error."""
 
 
 class WarmIndexer:

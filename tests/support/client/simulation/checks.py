@@ -15,7 +15,7 @@ from support.client.group_network import GROUP_ID, epochs_of
 
 
 class Member:
-    """One installation, as far as it is checked."""
+    """One installation, as far as the checks need it."""
 
     name: str
     installation: Installation
@@ -24,24 +24,24 @@ class Member:
 
     @property
     def key(self) -> bytes:
-        """Its public key."""
+        """The installation's public key."""
         return self.installation.public_key
 
     @property
     def knows_group(self) -> bool:
-        """Whether it was ever invited."""
+        """Whether the installation was ever invited."""
         self._was_invited = self._was_invited or bool(self.groups.groups())
         return self._was_invited
 
     @property
     def is_active(self) -> bool:
-        """Whether it is a member now, as far as it knows."""
+        """Whether the installation is a member now, by its own state."""
         found = self.groups.groups()
         return bool(found) and found[0].epoch is not None and found[0].is_member
 
     @property
     def history(self) -> dict[int, bytes]:
-        """The history since it came in, the last time that it did."""
+        """The history since the installation last joined."""
         found: dict[int, bytes] = {}
         for epoch in epochs_of(self.groups):
             found[epoch.number] = epoch.authenticator
@@ -51,7 +51,7 @@ class Member:
 
     @property
     def head(self) -> tuple[int, bytes]:
-        """Its epoch, and the authenticator of that."""
+        """The installation's epoch, and the epoch's authenticator."""
         history = self.history
         return max(history), history[max(history)]
 
@@ -123,7 +123,7 @@ def _messages(member: Member) -> list[Message]:
 
 
 def _published(author: Member) -> list[tuple[bytes, Place, int]]:
-    """Id, place and epoch of its own messages that were read back."""
+    """Id, place and epoch of own messages that were read back."""
     return [
         (row.id, row.place, row.epoch)
         for row in _messages(author)
@@ -148,7 +148,7 @@ def _check_read(reader: Member, message_id: bytes, place: Place, counts: Counter
         (each.originator_id, each.sequence_id): each for each in reader.groups.results(GROUP_ID)
     }
     result = results.get(place)
-    # MLS drops keys after three epochs, and one that reads late has lost them.
+    # MLS drops keys after three epochs, so a late reader has lost the message's key.
     is_late = result is not None and "are gone" in result.reason
     assert is_late, f"a message is lost: {reader.name} {place} {result}"
     counts["messages too old"] += 1

@@ -56,7 +56,7 @@ class Ledger:
         self.blocks.append(Block(self.mined, tuple(taken), last_id))
 
     def reorg(self) -> None:
-        """Replace the newest blocks by others: what they held waits again, or is lost."""
+        """Replace the newest blocks by others: their payloads wait again, or are lost."""
         depth = self.random.randint(1, FINALITY - 1)
         if depth >= len(self.blocks):
             return

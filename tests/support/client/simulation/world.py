@@ -39,7 +39,7 @@ def toy_engine(world: World) -> MlsEngine:
 
 
 class World:
-    """Clients and what they share."""
+    """Clients and their common network."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class World:
             ((PublishOutcome.UNKNOWN, False), 8),
             ((PublishOutcome.NOT_TAKEN, False), 5),
             ((PublishOutcome.REFUSED, False), 4),
-            # It lies.
+            # This node lies.
             ((PublishOutcome.TAKEN, False), 3),
             ((PublishOutcome.REFUSED, True), 2),
         ]
@@ -151,7 +151,7 @@ class World:
         return outcome, True
 
     def arrive(self, outgoing: Outgoing) -> None:
-        """Let a payload be where it belongs."""
+        """Deliver a payload to its log."""
         if outgoing.is_commit:
             self.ledger.pool.append(outgoing.client_envelope)
         else:

@@ -75,7 +75,7 @@ class Gateway:
 
 @dataclass(frozen=True)
 class _Node:
-    """A node as the gateway asks it."""
+    """A node, for the gateway."""
 
     story: Story
     node: SimulatedNode

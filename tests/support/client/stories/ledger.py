@@ -36,7 +36,7 @@ class Block:
     header: BlockHeader
     payloads: tuple[bytes, ...]
     first_id: int
-    """Sequence id of its first payload."""
+    """Sequence id of the block's first payload."""
 
     def unsigned(self, place: int, payload: bytes) -> bytes:
         """The envelope of a payload in one of its places, as every node builds it."""
@@ -44,7 +44,7 @@ class Block:
         return unsigned_originator_envelope(event, self.header.timestamp)
 
     def served(self, key: SigningKey) -> list[bytes]:
-        """Its envelopes as a node vouches for them."""
+        """The block's envelopes, signed by a node."""
         return [
             sign_originator_envelope(self.unsigned(place, payload), transaction_of(payload), key)
             for place, payload in enumerate(self.payloads)
@@ -84,7 +84,7 @@ class Ledger:
         self.all_mined.append(self.blocks[-1])
 
     def reorg(self, now: float) -> None:
-        """Replace the newest blocks by others: what they held waits again, or is lost."""
+        """Replace the newest blocks by others: their payloads wait again, or are lost."""
         depth = self.random.randint(1, FINALITY - 2)
         if depth >= len(self.blocks):
             return
@@ -107,12 +107,12 @@ class SeenChain:
         self.ledger = ledger
         self.nodes = nodes
         self.lag = 0
-        """Blocks that it has not seen yet."""
+        """Blocks that the reader has not seen yet."""
         self.endpoint = SimpleNamespace(head=lambda: self.blocks[-1].header)
 
     @property
     def blocks(self) -> list[Block]:
-        """The blocks up to its head."""
+        """The blocks up to the reader's head."""
         return self.ledger.blocks[: max(1, len(self.ledger.blocks) - self.lag)]
 
     def read_nodes(self) -> tuple[BlockReference, Sequence[Node]]:

@@ -41,9 +41,9 @@ PROVABLE = {
     "depends on itself": {Misbehavior.CAUSAL_ORDERING},
     "doctors the chain": {Misbehavior.BLOCKCHAIN_INCONSISTENCY},
 }
-"""Lies that leave a proof, and as what one of them is reported."""
+"""Lies that leave a proof, and the type of the report."""
 DENIABLE = ("omits", "reorders", "moves commits", "stays on a fork")
-"""Lies that an honest node could have told, or that nobody signed."""
+"""Lies that an honest node could have sent, or that nobody signed."""
 LIES = (*PROVABLE, *DENIABLE)
 
 
@@ -52,7 +52,7 @@ class Stored:
     """An envelope in the log of its originator."""
 
     at: float
-    """When it was stored there."""
+    """When the node stored the envelope."""
     topic: bytes
     envelope: bytes
     payload_hash: bytes
@@ -69,13 +69,13 @@ class SimulatedNode:
     key: SigningKey = field(init=False)
     log: list[Stored] = field(default_factory=list)
     delay: float = 1.0
-    """Seconds after which it has what others originate."""
+    """Seconds after which the node has other nodes' envelopes."""
     is_down: bool = False
     lie: str | None = None
     told: int = 0
-    """How many of its answers were lies that can be proved."""
+    """How many of the node's answers were provable lies."""
     false: set[bytes] = field(default_factory=set)
-    """Envelopes that it made up."""
+    """Envelopes that the node invented."""
     last_ns: int = 0
     fork: list[bytes] = field(default_factory=list)
     """The chain as it served it before a reorg."""
@@ -85,7 +85,7 @@ class SimulatedNode:
 
     @property
     def entry(self) -> Node:
-        """Its entry in the registry."""
+        """The node's entry in the registry."""
         url = f"http://node-{self.node_id}.test"
         return Node(self.node_id, self.key.public_key, url, is_enabled=True)
 
@@ -250,7 +250,7 @@ class SimulatedNode:
         return (0, block.first_id + place), signed
 
     def _stay(self, held: dict[Place, tuple[bytes, bytes]]) -> None:
-        """The chain as it was when a reorg took it back."""
+        """Keep the chain as it was when a reorg took it back."""
         ours = [envelope for (one, _), (_, envelope) in sorted(held.items()) if one == 0]
         if len(ours) >= len(self.fork) and ours[: len(self.fork)] == self.fork:
             self.fork = ours

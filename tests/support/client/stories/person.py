@@ -43,7 +43,7 @@ class _Nodes:
         self._nodes = {each.node_id: each for each in nodes}
 
     async def update(self, entries: Mapping[int, Any]) -> None:
-        """They stay the same."""
+        """Entries stay the same."""
 
     def for_topic(self, topic: bytes) -> list[SimulatedNode]:
         return [self._nodes[each] for each in in_order_of_preference(topic, self._nodes)]
@@ -156,12 +156,12 @@ class Person(Member):
         story.key_packages[self.key] = offer.public
         self.groups = Groups(self.store, engine)
         self.applied: set[bytes] = set()
-        """Hashes of the payloads that its processes have handed to the group."""
+        """Hashes of the payloads that the client's processes have handed to the group."""
         self.tasks: list[asyncio.Task[None]] = []
 
     @property
     def now_ns(self) -> int:
-        """Its clock."""
+        """The client's clock."""
         return self.story.now_ns + self.skew_ns
 
     def start(self) -> None:
@@ -182,6 +182,6 @@ class Person(Member):
                 task.result()
 
     def breaches(self) -> list[KeptBreach]:
-        """The rules that nodes broke, as it saw it."""
+        """The nodes' breaches of rules that the client saw."""
         with self.store.reading() as connection:
             return read_breaches(connection)

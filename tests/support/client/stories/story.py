@@ -71,7 +71,7 @@ class Story:
         self.used: dict[tuple[str, int, int], bytes] = {}
         self.sent: set[bytes] = set()
         self.seen_by_author: dict[bytes, list[tuple[int, int]]] = {}
-        """Places that the author of a payload had seen, by its hash."""
+        """Places that the author of a payload had seen, by the payload's hash."""
         self.ledger = Ledger(self.random)
         self._served: dict[tuple[int, int], list[bytes]] = {}
         self.strange: set[tuple[int, int]] = set()
@@ -129,7 +129,7 @@ class Story:
         self.seen_by_author[payload_hash_of(client_envelope)] = places
 
     def hashes_at(self, place: tuple[int, int]) -> set[bytes]:
-        """The hashes of all payloads that ever stood in a place."""
+        """The hashes of all payloads that a place ever had."""
         originator_id, number = place
         if originator_id == CHAIN:
             return {
@@ -145,7 +145,7 @@ class Story:
         return self.lie == "equivocates" and place[0] == LIAR
 
     def delay(self) -> float:
-        """Seconds that a request or an answer is on its way."""
+        """Seconds that a request or an answer takes."""
         is_slow = not self.is_calm and self.random.random() < 0.2
         return self.random.random() * (8.0 if is_slow else 0.5)
 
@@ -166,7 +166,7 @@ class Story:
     # The story.
 
     def play(self) -> None:
-        """Play it to its end, and check everything."""
+        """Play the story to its end, and check everything."""
         run(self._play())
         check_end(self.people, self.sent, self.counts, self.is_signed_twice)
         self._check_breaches()
@@ -218,7 +218,7 @@ class Story:
             await person.kill()
 
     async def _sleep(self, next_block: float) -> float:
-        """Let all be away for a night; what they were about to do waits for the morning."""
+        """Pause everything for a night; pending work waits for the morning."""
         for person in self.people:
             await person.kill()
         await asyncio.sleep(NIGHT_SECONDS)
@@ -250,7 +250,7 @@ class Story:
             if len(person.tasks) < 2:
                 person.start()
         elif chance < 0.49:
-            # One at a time, and never for longer than others wait.
+            # One node at a time, and never for longer than the others wait.
             was_down = node.is_down
             for each in self.nodes:
                 each.is_down = False

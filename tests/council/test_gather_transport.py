@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.council.gathering.asking import Gathered, Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
-from chainkit.council.gathering.pages import Share
+from chainkit.council.gathering.gatherer import Gathered, Gatherer, Host
+from chainkit.council.gathering.node_answers import Share
 from chainkit.council.gathering.transport import connect_for
 from chainkit.errors import ConfigurationError
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES

@@ -20,11 +20,11 @@ from chainkit.evidence.bundle import (
     FileDigest,
     bundle_bytes,
 )
+from chainkit.evidence.bundle_reports import SIGNED_SUFFIX, UNSIGNED_SUFFIX
 from chainkit.evidence.findings import BundledFinding, finding_line
 from chainkit.evidence.folder import ProvedTransactions, open_transactions, registered_node
 from chainkit.evidence.inclusion import proof_line
 from chainkit.evidence.judgement import EnvelopeJudge
-from chainkit.evidence.reports import SIGNED_SUFFIX, UNSIGNED_SUFFIX
 from chainkit.evidence.verdict import Verdict
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.protocol.reports import sign_report, unsigned_inconsistency_report

@@ -16,7 +16,7 @@ from typing import Any
 
 import grpc
 
-from chainkit.council.gathering.asking import Ask
+from chainkit.council.gathering.gatherer import Ask
 from chainkit.errors import ConfigurationError
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.proto import message_api_pb2

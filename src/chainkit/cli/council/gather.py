@@ -12,8 +12,8 @@ import click
 
 from chainkit.contracts.followed import node_registry_of
 from chainkit.contracts.registry import Registry
-from chainkit.council.gathering.asking import Connect, Gathered, Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
+from chainkit.council.gathering.gatherer import Connect, Gathered, Gatherer, Host
 from chainkit.council.gathering.page import gather_page
 from chainkit.errors import ConfigurationError
 from chainkit.extras import how_to_install

@@ -24,6 +24,7 @@ from chainkit.council.evidence.report import (
 )
 from chainkit.errors import ConfigurationError, InconsistentAnswer, MalformedData
 from chainkit.evidence.bundle import REPORTS_NAME, Bundle
+from chainkit.evidence.bundle_reports import check_reports
 from chainkit.evidence.emission import EmittingContracts, MinedTransaction, posted_payloads
 from chainkit.evidence.findings import BundledFinding
 from chainkit.evidence.folder import (
@@ -36,7 +37,6 @@ from chainkit.evidence.folder import (
 from chainkit.evidence.headers import Advance
 from chainkit.evidence.judgement import EnvelopeJudge, Find
 from chainkit.evidence.labels import check_labels, codes_that_follow
-from chainkit.evidence.reports import check_reports
 from chainkit.evidence.verdict import EnvelopeVerdict, Step, Verdict, overall
 from chainkit.protocol.envelope import blockchain_proof_digest, unsigned_originator_envelope
 from chainkit.text.hexadecimal import hex0x

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from chainkit.council.gathering.pages import HostedReport, Share
+from chainkit.council.gathering.node_answers import HostedReport, Share
 from chainkit.council.triage.checks import LARGEST_REPORT
 from chainkit.council.triage.files import GATHER_PAGE, MOST_FILES
 from chainkit.documents.files import check_replaceable, moved_into_place

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from chainkit.contracts.registry import status_word
-from chainkit.council.gathering.asking import Gathered
+from chainkit.council.gathering.gatherer import Gathered
 from chainkit.text.json_values import reference_as_json
 from chainkit.text.printable import printable
 from chainkit.types import BlockReference

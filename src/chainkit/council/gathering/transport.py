@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import grpc
 
-from chainkit.council.gathering.asking import Ask, Connect
+from chainkit.council.gathering.gatherer import Ask, Connect
 from chainkit.nodes.channel import connect
 from chainkit.nodes.outcomes import as_endpoint_error
 from chainkit.protocol.methods import QUERY_REPORTS

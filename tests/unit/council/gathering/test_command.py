@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from chainkit.cli.council.gather import echo_page
-from chainkit.council.gathering.asking import Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
+from chainkit.council.gathering.gatherer import Gatherer, Host
 from chainkit.council.gathering.page import gather_page
 from chainkit.errors import EndpointUnavailable
 from chainkit.types import BlockReference

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.council.gathering.pages import MOST_STALE_PAGES, HostedReport, NodePages, Share
+from chainkit.council.gathering.node_answers import MOST_STALE_PAGES, HostedReport, NodePages, Share
 from chainkit.errors import InconsistentAnswer
 from chainkit.misbehavior.signed import parse_signed
 from chainkit.protocol.proto import message_api_pb2

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from chainkit.chain.backoff import Backoff
 from chainkit.council.gathering.folder import ReportFolder
-from chainkit.council.gathering.pages import HostedReport, NodePages, Share
+from chainkit.council.gathering.node_answers import HostedReport, NodePages, Share
 from chainkit.errors import (
     ChainError,
     ConfigurationError,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from chainkit.council.gathering.asking import ATTEMPTS, Gathered, Gatherer, Host
 from chainkit.council.gathering.folder import ReportFolder
+from chainkit.council.gathering.gatherer import ATTEMPTS, Gathered, Gatherer, Host
+from chainkit.council.gathering.node_answers import Share
 from chainkit.council.gathering.page import gather_page
-from chainkit.council.gathering.pages import Share
 from chainkit.council.triage.files import find_evidence
 from chainkit.errors import ChainError, ConfigurationError, EndpointUnavailable, RateLimited
 from chainkit.types import BlockReference

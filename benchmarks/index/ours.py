@@ -17,7 +17,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader, Log, message_sent
 from chainkit_indexer.config import DEFAULT_POLL_SECONDS, IndexerSettings
 from chainkit_indexer.follow.loop import Goal, Observer, StopRequest, collect_garbage_seldom, run
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.provenance import Established, PageProver
 from chainkit_indexer.follow.signing import Signer, SignerProcess
 from chainkit_indexer.follow.step import step

@@ -13,7 +13,7 @@ from sqlalchemy import select
 from chainkit.contracts.followed import FollowedDeployment
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage import schema

@@ -21,7 +21,7 @@ from chainkit.errors import ChainError, ChainkitError, Disproved
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.follow.loop import Goal, StopRequest, run
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.follow.step import step

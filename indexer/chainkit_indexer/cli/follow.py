@@ -13,7 +13,7 @@ from chainkit.terminal.options import echo_json, gathered, json_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.monitoring.limits import ReadyLimits

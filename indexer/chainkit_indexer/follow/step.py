@@ -9,7 +9,7 @@ from chainkit.types import BlockHeader, BlockReference
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.build import PendingPage
 from chainkit_indexer.follow.fetch import linked_headers
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.reorg import find_ancestor
 from chainkit_indexer.storage.store import Store
 from chainkit_indexer.types import (

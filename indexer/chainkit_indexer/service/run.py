@@ -11,7 +11,7 @@ from chainkit.chain import Endpoint, HeadWatcher
 from chainkit.errors import ChainkitError
 from chainkit_indexer.follow.idle import IdleCheck
 from chainkit_indexer.follow.loop import Goal, Observer, StopRequest, run
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.monitoring.monitor import Monitor

@@ -19,7 +19,7 @@ from chainkit.errors import ChainError, Disproved, RateLimited, Unconfirmed
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit_indexer.background_task import BackgroundTask
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.provenance import OtherEndpoints, PageProver
 from chainkit_indexer.follow.signing import NoKey
 from chainkit_indexer.storage.store import Store

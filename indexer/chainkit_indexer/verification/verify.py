@@ -18,7 +18,7 @@ from chainkit.contracts.followed import FollowedDeployment
 from chainkit.errors import InconsistentAnswer, StoreError
 from chainkit_indexer.config import DEFAULT_PAGE_BLOCKS, IndexerSettings
 from chainkit_indexer.follow.build import PendingPage
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.provenance import PageProver
 from chainkit_indexer.follow.signing import NoKey
 from chainkit_indexer.storage.block_ranges import sequence_ids_up_to

@@ -17,8 +17,8 @@ from chainkit.exports import ExportFolder, Manifest
 from chainkit.exports.tables import ANSWERED_ENVELOPES
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, BlockReference
+from chainkit_jobs.node_export.answer_page import Row, keys_of, read_page
 from chainkit_jobs.node_export.api import NodeApi
-from chainkit_jobs.node_export.pages import Row, keys_of, read_page
 from chainkit_jobs.node_export.pinning import Chain, Pin
 
 SOURCE: Final = "answers of the node's public API"

@@ -9,8 +9,8 @@ from typing import Any
 from chainkit.exports import MANIFEST_NAME, load_manifest
 from chainkit.exports.tables import ANSWERED_ENVELOPES
 from chainkit.signatures import SigningKey
+from chainkit_jobs.node_export.answer_page import read_page
 from chainkit_jobs.node_export.export import SOURCE
-from chainkit_jobs.node_export.pages import read_page
 from support.audit.audit_exports import write_node
 from support.audit.export_folders import write_folder
 

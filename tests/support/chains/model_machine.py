@@ -15,7 +15,7 @@ from chainkit.errors import ChainkitError, ReorgTooDeep, RetryableChainError
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.finality import FinalityPolicy
 from chainkit_indexer.follow import prefetch
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage.identity import Identity

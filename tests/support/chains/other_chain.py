@@ -19,7 +19,7 @@ from chainkit.protocol.envelope import ServedEnvelope, parse_originator_envelope
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.follow.step import step
 from chainkit_indexer.storage import schema

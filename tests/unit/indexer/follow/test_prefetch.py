@@ -12,7 +12,7 @@ from chainkit.errors import InconsistentAnswer
 from chainkit.signatures import SigningKey
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow.build import PendingPage, submit_page
-from chainkit_indexer.follow.pages import PageReader
+from chainkit_indexer.follow.page_reader import PageReader
 from chainkit_indexer.follow.prefetch import Prefetcher
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage

@@ -12,7 +12,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import BlockHeader
 from chainkit_indexer.config import IndexerSettings
 from chainkit_indexer.follow import prefetch
-from chainkit_indexer.follow.pages import RECENT_BLOCKS, PageReader
+from chainkit_indexer.follow.page_reader import RECENT_BLOCKS, PageReader
 from chainkit_indexer.follow.signing import Signer
 from chainkit_indexer.types import IndexedBlock, VerifiedPage
 from support.chains.fake_chain import FakeChain, Post
@@ -374,7 +374,7 @@ def test_read__head_with_a_time_that_no_envelope_holds__is_refused() -> None:
 def test_read__large_payloads__makes_pages_of_fewer_blocks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("chainkit_indexer.follow.pages.TARGET_BYTES", 1)
+    monkeypatch.setattr("chainkit_indexer.follow.page_reader.TARGET_BYTES", 1)
     chain = chain_of(30)
 
     widths = [len(page.blocks) for page in read_all(chain, reader_of(chain))]

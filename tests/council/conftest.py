@@ -8,16 +8,16 @@ import pytest
 from chainkit.council.safe import known_versions
 from support.chains.chain import LocalChain
 from support.council import safes
-from support.council.desk import Desk, safe_desk
 from support.council.proposal_commands import with_node
+from support.council.scene import CouncilScene, safe_scene
 
 
 @pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+def scene(local_chain: LocalChain, tmp_path: Path) -> Iterator[CouncilScene]:
     """Two of three owners decide about the contracts, and node 100 is enabled."""
     with_node(local_chain)
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
+    with safe_scene(local_chain, tmp_path) as scene:
+        yield scene
 
 
 @pytest.fixture(scope="module")

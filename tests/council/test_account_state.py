@@ -3,7 +3,7 @@
 from chainkit.contracts.state import ContractState
 from chainkit.council.proposal.account_state import find_account_state
 from support.chains.chain import LocalChain, dev_address
-from support.council.desk import PAYER
+from support.council.scene import PAYER
 
 
 def test_read__account_with_a_key_that_sent_since__has_the_nonce_of_the_block(

@@ -20,7 +20,7 @@ from chainkit.signatures import keccak256
 from support.chains.chain import LocalChain, dev_address
 from support.chains.tampering import ADMINISTRATOR, call_as, change_last_byte, write_slot
 from support.command_line import Outcome, run
-from support.council.desk import PAYER, REASON, Desk, safe_desk
+from support.council.scene import PAYER, REASON, CouncilScene, safe_scene
 from support.council.signers import dev_signer
 from support.council.upgrades import NAME, note_release
 
@@ -35,24 +35,26 @@ def older_release(local_chain: LocalChain, monkeypatch: pytest.MonkeyPatch) -> R
 
 
 @pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path, older_release: Release) -> Iterator[Desk]:
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
+def scene(
+    local_chain: LocalChain, tmp_path: Path, older_release: Release
+) -> Iterator[CouncilScene]:
+    with safe_scene(local_chain, tmp_path) as scene:
+        yield scene
 
 
 @pytest.fixture
-def implementation(desk: Desk) -> str:
+def implementation(scene: CouncilScene) -> str:
     """Where anybody has deployed this package's code."""
-    new = deploy_implementation(desk.sending, desk.record, NAME, dev_signer(PAYER))
+    new = deploy_implementation(scene.sending, scene.record, NAME, dev_signer(PAYER))
     return to_checksum_address(new.address)
 
 
-def upgrade(desk: Desk, *arguments: object) -> Outcome:
-    return run("contracts", "upgrade", NAME, *arguments, *desk.rpc, *desk.files)
+def upgrade(scene: CouncilScene, *arguments: object) -> Outcome:
+    return run("contracts", "upgrade", NAME, *arguments, *scene.rpc, *scene.files)
 
 
-def read(desk: Desk) -> Proposal:
-    return read_proposal(desk.folder / "upgrade.json", desk.record, desk.council)
+def read(scene: CouncilScene) -> Proposal:
+    return read_proposal(scene.folder / "upgrade.json", scene.record, scene.council)
 
 
 def joined(text: str) -> str:
@@ -60,45 +62,45 @@ def joined(text: str) -> str:
     return " ".join(text.split())
 
 
-def propose(desk: Desk, implementation: str, *arguments: object) -> Outcome:
-    path = desk.folder / "upgrade.json"
+def propose(scene: CouncilScene, implementation: str, *arguments: object) -> Outcome:
+    path = scene.folder / "upgrade.json"
     place = ("--implementation", implementation, "--propose", path, "--reason", REASON)
-    return upgrade(desk, *place, *arguments)
+    return upgrade(scene, *place, *arguments)
 
 
 def test_propose__then_sign_and_execute__runs_this_packages_code(
-    desk: Desk, implementation: str
+    scene: CouncilScene, implementation: str
 ) -> None:
-    proposed = propose(desk, implementation)
+    proposed = propose(scene, implementation)
     assert proposed.code == 0, proposed.err
     assert "storage         the same in every namespace" in proposed.out
-    path = desk.folder / "upgrade.json"
+    path = scene.folder / "upgrade.json"
 
-    shown = run("council", "show", path, *desk.files)
+    shown = run("council", "show", path, *scene.files)
 
     assert f"-> {implementation} (not in your council file)" in joined(shown.out)
     assert f"nobody looked at the code at {implementation}" in joined(shown.out)
-    asked = run("council", "status", path, *desk.rpc, *desk.files)
+    asked = run("council", "status", path, *scene.rpc, *scene.files)
     release = releases(NAME)[0].version
     assert f"at {implementation} is {NAME} of release {release}" in joined(asked.out)
     assert "GroupMessages.upgradeToAndCall" in shown.out
-    proposal = desk.signed(read(desk), (0, 1))
+    proposal = scene.signed(read(scene), (0, 1))
     write_proposal_file(path, proposal, is_new=False)
-    payer = ("--broadcast", *desk.keystore(PAYER))
-    executed = run("council", "execute", path, *desk.rpc, *desk.files, *payer)
+    payer = ("--broadcast", *scene.keystore(PAYER))
+    executed = run("council", "execute", path, *scene.rpc, *scene.files, *payer)
     assert executed.code == 0, executed.err
-    runs = desk.state().implementation(desk.record.group_messages.address)
+    runs = scene.state().implementation(scene.record.group_messages.address)
     assert to_checksum_address(runs) == implementation
 
 
 def test_dry_run__administrator_is_a_safe__says_what_comes_next(
-    desk: Desk, implementation: str
+    scene: CouncilScene, implementation: str
 ) -> None:
-    proxy, account = desk.record.group_messages.address, dev_address(ADMINISTRATOR)
+    proxy, account = scene.record.group_messages.address, dev_address(ADMINISTRATOR)
     role = (DEFAULT_ADMIN_ROLE, account)
-    call_as(desk.chain, ADMINISTRATOR, NAME, proxy, "renounceRole", *role)
+    call_as(scene.chain, ADMINISTRATOR, NAME, proxy, "renounceRole", *role)
 
-    first, second = upgrade(desk), upgrade(desk, "--implementation", implementation)
+    first, second = upgrade(scene), upgrade(scene, "--implementation", implementation)
 
     assert first.out.endswith("a contract: first --implementation-only --broadcast\n")
     assert second.out.endswith("a contract: add --propose FILE to draft it\n")
@@ -107,33 +109,37 @@ def test_dry_run__administrator_is_a_safe__says_what_comes_next(
         assert max(map(len, outcome.out.splitlines())) <= 100
 
 
-def test_propose__proxy_was_upgraded_since__is_in_the_way(desk: Desk, implementation: str) -> None:
-    assert propose(desk, implementation).code == 0
-    proposal = desk.signed(read(desk), (0, 1))
-    sibling = int.from_bytes(implementation_of(desk.record.identity_updates), "big")
-    write_slot(desk.chain, desk.record.group_messages.address, IMPLEMENTATION_SLOT, sibling)
+def test_propose__proxy_was_upgraded_since__is_in_the_way(
+    scene: CouncilScene, implementation: str
+) -> None:
+    assert propose(scene, implementation).code == 0
+    proposal = scene.signed(read(scene), (0, 1))
+    sibling = int.from_bytes(implementation_of(scene.record.identity_updates), "big")
+    write_slot(scene.chain, scene.record.group_messages.address, IMPLEMENTATION_SLOT, sibling)
 
-    obstacles = desk.standing(proposal).obstacles
+    obstacles = scene.standing(proposal).obstacles
 
     assert any("changed since it was drafted: GroupMessages" in words for words in obstacles)
 
 
-def test_propose__for_a_script__is_the_plan_and_the_file(desk: Desk, implementation: str) -> None:
-    content = propose(desk, implementation, "--json").content
+def test_propose__for_a_script__is_the_plan_and_the_file(
+    scene: CouncilScene, implementation: str
+) -> None:
+    content = propose(scene, implementation, "--json").content
 
     assert (content["sent"], content["refused"]) == (False, None)
-    assert content["proposal"] == str(desk.folder / "upgrade.json")
-    assert json.loads((desk.folder / "upgrade.json").read_text())
+    assert content["proposal"] == str(scene.folder / "upgrade.json")
+    assert json.loads((scene.folder / "upgrade.json").read_text())
 
 
 def test_propose__code_of_no_known_release__is_refused_unless_accepted(
-    desk: Desk, implementation: str, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, implementation: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(artifacts, "_past_releases", lambda name: ())
 
-    refused = propose(desk, implementation)
-    accepted = propose(desk, implementation, "--accept-unknown")
-    shown = run("council", "show", desk.folder / "upgrade.json", *desk.files)
+    refused = propose(scene, implementation)
+    accepted = propose(scene, implementation, "--accept-unknown")
+    shown = run("council", "show", scene.folder / "upgrade.json", *scene.files)
 
     assert (refused.code, accepted.code) == (1, 0), accepted.err
     assert "the deployed code is no known release" in joined(refused.out)
@@ -149,19 +155,19 @@ def test_propose__code_of_no_known_release__is_refused_unless_accepted(
     ],
 )
 def test_propose__with_options_that_do_not_go_together__is_refused(
-    desk: Desk, arguments: list[str], words: str
+    scene: CouncilScene, arguments: list[str], words: str
 ) -> None:
-    outcome = upgrade(desk, *arguments)
+    outcome = upgrade(scene, *arguments)
 
     assert outcome.code == 2
     assert words in joined(outcome.err)
 
 
-def test_propose__other_code__is_refused(desk: Desk) -> None:
-    sibling = to_checksum_address(implementation_of(desk.record.identity_updates))
+def test_propose__other_code__is_refused(scene: CouncilScene) -> None:
+    sibling = to_checksum_address(implementation_of(scene.record.identity_updates))
 
-    outcome = propose(desk, sibling)
+    outcome = propose(scene, sibling)
 
     assert outcome.code == 2
     assert "this package's GroupMessages" in outcome.err
-    assert not (desk.folder / "upgrade.json").exists()
+    assert not (scene.folder / "upgrade.json").exists()

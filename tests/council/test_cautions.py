@@ -8,11 +8,11 @@ from localnet.accounts import COUNCIL
 from support.audit.audit_exports import key_of
 from support.chains.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
-from support.council.desk import REASON, Desk
 from support.council.fake_registry import node_key
 from support.council.offline import in_one_line
 from support.council.proposal_commands import execute, proposal_path, propose, sign, with_node
 from support.council.registry_commands import KEYS, add_arguments, registry_command
+from support.council.scene import REASON, CouncilScene
 from support.council.triage import liveness_report
 from support.solidity import encode_call
 
@@ -28,13 +28,15 @@ def head(outcome: Outcome, code: int = 0) -> list[str]:
     return lines[:end]
 
 
-def test_disable__last_enabled_node__is_a_caution_until_another_is_there(desk: Desk) -> None:
-    drafted = propose(desk)
-    status = run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
-    sign(desk, 0)
-    sign(desk, 1)
-    dry = execute(desk)
-    directly = run("registry", "disable", 100, *desk.rpc, "--deployment", desk.chain.record_path)
+def test_disable__last_enabled_node__is_a_caution_until_another_is_there(
+    scene: CouncilScene,
+) -> None:
+    drafted = propose(scene)
+    status = run("council", "status", proposal_path(scene), *scene.rpc, *scene.files)
+    sign(scene, 0)
+    sign(scene, 1)
+    dry = execute(scene)
+    directly = run("registry", "disable", 100, *scene.rpc, "--deployment", scene.chain.record_path)
 
     for outcome, code in ((drafted, 0), (status, 1), (dry, 0), (directly, 0)):
         assert head(outcome, code) == [LAST]
@@ -85,12 +87,14 @@ def test_enable__at_the_url_of_an_enabled_node__is_a_caution_unless_that_is_disa
     assert in_its_place == []
 
 
-def test_propose__evidence_against_another_node__is_a_caution(desk: Desk, tmp_path: Path) -> None:
+def test_propose__evidence_against_another_node__is_a_caution(
+    scene: CouncilScene, tmp_path: Path
+) -> None:
     report = tmp_path / "report.pb"
     report.write_bytes(liveness_report(300, key_of(100)))
-    place = ("--propose", proposal_path(desk), "--reason", REASON, "--evidence", report)
+    place = ("--propose", proposal_path(scene), "--reason", REASON, "--evidence", report)
 
-    outcome = run("registry", "disable", 100, *place, *desk.rpc, *desk.files)
+    outcome = run("registry", "disable", 100, *place, *scene.rpc, *scene.files)
 
     shown = in_one_line(" ".join(head(outcome)))
     assert 'evidence "report.pb" accuses node 300, which no call disables' in shown
@@ -98,12 +102,12 @@ def test_propose__evidence_against_another_node__is_a_caution(desk: Desk, tmp_pa
 
 
 def test_grant__account_that_the_council_file_does_not_name__is_a_caution_offline_too(
-    desk: Desk,
+    scene: CouncilScene,
 ) -> None:
-    place = ("--propose", proposal_path(desk), "--reason", REASON, *desk.rpc, *desk.files)
+    place = ("--propose", proposal_path(scene), "--reason", REASON, *scene.rpc, *scene.files)
     drafted = run("contracts", "grant-admin", "GroupMessages", STRANGER, *place)
-    shown = run("council", "show", proposal_path(desk), *desk.files)
-    as_json = run("council", "show", proposal_path(desk), *desk.files, "--json").content
+    shown = run("council", "show", proposal_path(scene), *scene.files)
+    as_json = run("council", "show", proposal_path(scene), *scene.files, "--json").content
 
     words = f"new administrator of GroupMessages {STRANGER} is not in your council file"
     assert words in in_one_line(" ".join(head(drafted)))
@@ -111,12 +115,12 @@ def test_grant__account_that_the_council_file_does_not_name__is_a_caution_offlin
     assert as_json["cautions"] == [words]
 
 
-def test_typed_address__without_a_checksum__is_a_caution(desk: Desk) -> None:
+def test_typed_address__without_a_checksum__is_a_caution(scene: CouncilScene) -> None:
     calls = f"- NodeRegistry.transferOwnership: {{newOwner: '{STRANGER.lower()}'}}\n"
-    record = ("--deployment", desk.chain.record_path, *desk.rpc)
+    record = ("--deployment", scene.chain.record_path, *scene.rpc)
     words = "has no checksum: compare each of its digits"
 
-    in_a_file = propose(desk, calls)
+    in_a_file = propose(scene, calls)
     lower = run("registry", "hand-over", "--to", STRANGER.lower(), *record)
     upper = run("registry", "hand-over", "--to", "0x" + STRANGER[2:].upper(), *record)
     right = run("registry", "hand-over", "--to", STRANGER, *record)

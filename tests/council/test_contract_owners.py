@@ -23,7 +23,6 @@ from localnet.accounts import COUNCIL
 from localnet.safe import create_safe, deploy_safe_contracts, send_unsigned
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
-from support.council.desk import OWNER_NUMBERS, PAYER, REASON, Desk, desk_of
 from support.council.offline import in_one_line
 from support.council.proposal_commands import (
     execute,
@@ -35,40 +34,41 @@ from support.council.proposal_commands import (
     with_node,
 )
 from support.council.safes import Owner
+from support.council.scene import OWNER_NUMBERS, PAYER, REASON, CouncilScene, scene_of
 
 VERSION = "1.4.1"
 
 
-def status(desk: Desk) -> Outcome:
-    return run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
+def status(scene: CouncilScene) -> Outcome:
+    return run("council", "status", proposal_path(scene), *scene.rpc, *scene.files)
 
 
-def approve(desk: Desk, *options: object) -> Outcome:
-    path = proposal_path(desk)
+def approve(scene: CouncilScene, *options: object) -> Outcome:
+    path = proposal_path(scene)
     typed = hash_of(path)[2:18] + "\n"
     return run(
         "council",
         "approve",
         path,
         "--digits-from-pipe",
-        *desk.rpc,
-        *desk.files,
+        *scene.rpc,
+        *scene.files,
         *options,
         typed=typed,
     )
 
 
-def done(desk: Desk) -> Outcome:
-    return execute(desk, "--broadcast", *desk.keystore(PAYER))
+def done(scene: CouncilScene) -> Outcome:
+    return execute(scene, "--broadcast", *scene.keystore(PAYER))
 
 
-def add_contract_signature(desk: Desk, signature: bytes) -> Outcome:
-    path = proposal_path(desk)
-    file = desk.folder / "signature.txt"
+def add_contract_signature(scene: CouncilScene, signature: bytes) -> Outcome:
+    path = proposal_path(scene)
+    file = scene.folder / "signature.txt"
     file.write_text(signature.hex())
     typed = hash_of(path)[2:18] + "\n"
     given = ("--signature", file)
-    return run("council", "sign", "--digits-from-pipe", path, *desk.files, *given, typed=typed)
+    return run("council", "sign", "--digits-from-pipe", path, *scene.files, *given, typed=typed)
 
 
 @dataclass(frozen=True)
@@ -117,19 +117,19 @@ def inner_safes(chain: LocalChain, numbers: Sequence[int]) -> list[InnerSafe]:
     ]
 
 
-def encoded_of(desk: Desk) -> bytes:
-    hashes = json.loads(proposal_path(desk).read_text())["hashes"]
+def encoded_of(scene: CouncilScene) -> bytes:
+    hashes = json.loads(proposal_path(scene).read_text())["hashes"]
     return b"\x19\x01" + bytes.fromhex(hashes["domain"][2:] + hashes["message"][2:])
 
 
-def test_approve__one_signs_and_one_approves_on_the_chain__is_executed(desk: Desk) -> None:
-    propose(desk)
-    sign(desk, 2)
+def test_approve__one_signs_and_one_approves_on_the_chain__is_executed(scene: CouncilScene) -> None:
+    propose(scene)
+    sign(scene, 2)
 
-    shown = approve(desk)
-    refused = approve(desk, "--broadcast", *desk.keystore(PAYER))
-    approved = approve(desk, "--broadcast", *desk.owner_keystore(0))
-    again = approve(desk, "--broadcast", *desk.owner_keystore(0))
+    shown = approve(scene)
+    refused = approve(scene, "--broadcast", *scene.keystore(PAYER))
+    approved = approve(scene, "--broadcast", *scene.owner_keystore(0))
+    again = approve(scene, "--broadcast", *scene.owner_keystore(0))
 
     assert shown.code == 0, shown.err
     assert "nothing was sent" in shown.out
@@ -140,40 +140,40 @@ def test_approve__one_signs_and_one_approves_on_the_chain__is_executed(desk: Des
     assert "approved, and read back" in approved.out
     assert again.code == 2
     assert "an owner who has not approved yet" in again.err
-    standing = status(desk)
+    standing = status(scene)
     assert standing.code == 0, standing.out
     assert "2 of 2 needed" in standing.out
     assert f"  approved      {dev_address(OWNER_NUMBERS[0])}" in standing.out
-    assert done(desk).code == 0
-    assert status_on_chain(desk) == "disabled"
+    assert done(scene).code == 0
+    assert status_on_chain(scene) == "disabled"
 
 
-def test_status__owner_signed_and_approved__counts_once(desk: Desk) -> None:
-    propose(desk)
-    sign(desk, 0)
-    approve(desk, "--broadcast", *desk.owner_keystore(0))
+def test_status__owner_signed_and_approved__counts_once(scene: CouncilScene) -> None:
+    propose(scene)
+    sign(scene, 0)
+    approve(scene, "--broadcast", *scene.owner_keystore(0))
 
-    standing = status(desk)
+    standing = status(scene)
 
     assert standing.code == 1
     assert "1 of 2 needed" in standing.out
     assert "1 more signature needed" in standing.out
 
 
-def test_sign__owner_who_delegates_by_eip_7702__counts_as_before(desk: Desk) -> None:
-    code = "0xef0100" + desk.record.group_messages.address.hex()
-    desk.chain.anvil.request("anvil_setCode", dev_address(OWNER_NUMBERS[0]), code)
-    propose(desk)
-    sign(desk, 0)
-    sign(desk, 1)
+def test_sign__owner_who_delegates_by_eip_7702__counts_as_before(scene: CouncilScene) -> None:
+    code = "0xef0100" + scene.record.group_messages.address.hex()
+    scene.chain.anvil.request("anvil_setCode", dev_address(OWNER_NUMBERS[0]), code)
+    propose(scene)
+    sign(scene, 0)
+    sign(scene, 1)
 
-    standing = status(desk)
-    executed = done(desk)
+    standing = status(scene)
+    executed = done(scene)
 
     assert standing.code == 0, standing.out
     assert "is a contract" not in standing.out
     assert executed.code == 0, executed.err
-    assert status_on_chain(desk) == "disabled"
+    assert status_on_chain(scene) == "disabled"
 
 
 def test_signature__of_a_contract_that_signed_another_hash__does_not_count(
@@ -183,28 +183,28 @@ def test_signature__of_a_contract_that_signed_another_hash__does_not_count(
     deploy_safe_contracts(local_chain.anvil, VERSION)
     (inner,) = inner_safes(local_chain, [9])
     owners = [dev_address(number) for number in OWNER_NUMBERS[:2]]
-    desk = desk_of(local_chain, tmp_path, [*owners, inner.address])
-    propose(desk)
-    added = add_contract_signature(desk, inner.sign(b"another message"))
-    sign(desk, 0)
-    waiting = status(desk)
-    sign(desk, 1)
-    executed = done(desk)
+    scene = scene_of(local_chain, tmp_path, [*owners, inner.address])
+    propose(scene)
+    added = add_contract_signature(scene, inner.sign(b"another message"))
+    sign(scene, 0)
+    waiting = status(scene)
+    sign(scene, 1)
+    executed = done(scene)
 
     assert added.code == 0, added.err
     assert waiting.code == 1
     assert "1 of 2 needed" in waiting.out
     assert f"  not proved    {inner.address}" in waiting.out
     assert executed.code == 0, executed.err
-    assert status_on_chain(desk) == "disabled"
+    assert status_on_chain(scene) == "disabled"
 
 
-def test_owners_add__contract__is_a_caution_and_then_an_owner(desk: Desk) -> None:
-    (inner,) = inner_safes(desk.chain, [9])
-    path = proposal_path(desk)
+def test_owners_add__contract__is_a_caution_and_then_an_owner(scene: CouncilScene) -> None:
+    (inner,) = inner_safes(scene.chain, [9])
+    path = proposal_path(scene)
     place = ("--propose", path, "--reason", REASON)
 
-    drafted = run("council", "owners", "add", inner.address, *place, *desk.rpc, *desk.files)
+    drafted = run("council", "owners", "add", inner.address, *place, *scene.rpc, *scene.files)
 
     assert drafted.code == 0, drafted.err
     words = f"caution new owner {inner.address} is a contract: it approves on the chain"
@@ -227,36 +227,36 @@ def test_safe_of_two_safes__from_the_hand_over_to_a_disable__decides(
     for inner in (ann, ben):
         words = f"caution owner {inner.address} is a contract: it approves on the chain"
         assert words in in_one_line(begun.out)
-    desk = Desk.at(local_chain, tmp_path)
-    sent = ("--broadcast", *desk.keystore(COUNCIL))
+    scene = CouncilScene.at(local_chain, tmp_path)
+    sent = ("--broadcast", *scene.keystore(COUNCIL))
     offered = run("registry", "hand-over", "--to", address, *files[:2], *files[4:], *sent)
     assert offered.code == 0, offered.err
 
-    path = proposal_path(desk)
+    path = proposal_path(scene)
     accepted = run("registry", "accept", "--propose", path, "--reason", REASON, *files)
     assert accepted.code == 0, accepted.err
     batch = tmp_path / "approval.json"
-    assert approve(desk, "--export", batch).code == 0
+    assert approve(scene, "--export", batch).code == 0
     (call,) = json.loads(batch.read_text())["transactions"]
     for inner in (ann, ben):
         to, data = (bytes.fromhex(call[name][2:]) for name in ("to", "data"))
         inner.send(to, data, nonce=0)
-    standing = status(desk)
+    standing = status(scene)
     assert standing.code == 0, standing.out
-    assert done(desk).code == 0
-    assert desk.registry().owner(desk.state().block) == address
+    assert done(scene).code == 0
+    assert scene.registry().owner(scene.state().block) == address
 
     path.unlink()
     batch.unlink()
-    assert propose(desk).code == 0
-    approve(desk, "--export", batch)
+    assert propose(scene).code == 0
+    approve(scene, "--export", batch)
     (call,) = json.loads(batch.read_text())["transactions"]
     ann.send(outer, bytes.fromhex(call["data"][2:]), nonce=1)
-    assert "1 of 2 needed" in status(desk).out
-    added = add_contract_signature(desk, ben.sign(encoded_of(desk)))
+    assert "1 of 2 needed" in status(scene).out
+    added = add_contract_signature(scene, ben.sign(encoded_of(scene)))
     assert added.code == 0, added.err
-    standing = status(desk)
+    standing = status(scene)
     assert standing.code == 0, standing.out
     assert f"  signed        {ben.address}" in standing.out
-    assert done(desk).code == 0
-    assert status_on_chain(desk) == "disabled"
+    assert done(scene).code == 0
+    assert status_on_chain(scene) == "disabled"

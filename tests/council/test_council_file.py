@@ -15,7 +15,7 @@ from localnet.accounts import COUNCIL
 from localnet.safe import create_safe
 from support.chains.chain import LocalChain, dev_address
 from support.command_line import Outcome, run
-from support.council.desk import OWNER_NUMBERS, PAYER, Desk, safe_desk
+from support.council.scene import OWNER_NUMBERS, PAYER, CouncilScene, safe_scene
 
 NEVER = "has never acted on chain 31337"
 NO_ROLE = "neither owns the registry, nor is offered it, nor administers a log"
@@ -23,9 +23,9 @@ STRANGER = dev_address(PAYER)
 
 
 @pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
+def scene(local_chain: LocalChain, tmp_path: Path) -> Iterator[CouncilScene]:
+    with safe_scene(local_chain, tmp_path) as scene:
+        yield scene
 
 
 def init(chain: LocalChain, folder: Path, address: str, *options: str) -> Outcome:
@@ -63,16 +63,16 @@ def test_init__account_that_acts_and_holds_the_contracts__has_no_caution(
 
 
 def test_init__safe_that_holds_the_contracts__has_no_caution_before_its_first_transaction(
-    desk: Desk, tmp_path: Path
+    scene: CouncilScene, tmp_path: Path
 ) -> None:
-    assert cautions(desk.chain, tmp_path, desk.council.address) == ""
+    assert cautions(scene.chain, tmp_path, scene.council.address) == ""
 
 
-def test_init__safe_that_holds_nothing__is_told_so(desk: Desk, tmp_path: Path) -> None:
+def test_init__safe_that_holds_nothing__is_told_so(scene: CouncilScene, tmp_path: Path) -> None:
     owners = [dev_address(number) for number in OWNER_NUMBERS]
-    other = create_safe(desk.chain.anvil, "1.4.1", owners, 4, singleton="SafeL2")
+    other = create_safe(scene.chain.anvil, "1.4.1", owners, 4, singleton="SafeL2")
 
-    told = cautions(desk.chain, tmp_path, to_checksum_address(other))
+    told = cautions(scene.chain, tmp_path, to_checksum_address(other))
 
     assert NO_ROLE in told
     assert NEVER not in told

@@ -12,8 +12,15 @@ from chainkit.council.proposal import write_proposal_file
 from chainkit.council.safe import InnerCall, known_versions
 from localnet.accounts import COUNCIL
 from support.chains.chain import LocalChain, dev_address
-from support.council.desk import OWNER_NUMBERS, PAYER, REASON, Desk, safe_desk, send_as_safe
 from support.council.proposal_commands import with_node
+from support.council.scene import (
+    OWNER_NUMBERS,
+    PAYER,
+    REASON,
+    CouncilScene,
+    safe_scene,
+    send_as_safe,
+)
 from support.council.trail import (
     EVIDENCE,
     calldata_of,
@@ -33,12 +40,12 @@ HOLDER = 9
 OWNERS = [dev_address(number) for number in OWNER_NUMBERS]
 
 
-def disable(desk: Desk) -> Call:
-    return desk.call("updateHealth", 100, False)
+def disable(scene: CouncilScene) -> Call:
+    return scene.call("updateHealth", 100, False)
 
 
-def pause_both(desk: Desk) -> list[Call]:
-    return [desk.call("pause", contract=name) for name in ("GroupMessages", "IdentityUpdates")]
+def pause_both(scene: CouncilScene) -> list[Call]:
+    return [scene.call("pause", contract=name) for name in ("GroupMessages", "IdentityUpdates")]
 
 
 def signers(act: dict[str, Any]) -> list[str]:
@@ -56,17 +63,17 @@ def test_log__proposals_executed__tells_who_signed_who_sent_and_why(
     with_node(local_chain)
     folder = tmp_path / "proposals"
     folder.mkdir()
-    with safe_desk(local_chain, tmp_path, version, threshold=3, owners=5) as desk:
-        first = next_block(desk)
-        one = desk.signed(proposed(desk, disable(desk)), [0, 2, 4])
-        transaction = executed(desk, one)
-        two = desk.signed(desk.draft(*pause_both(desk)), [1, 2, 3])
-        executed(desk, two)
+    with safe_scene(local_chain, tmp_path, version, threshold=3, owners=5) as scene:
+        first = next_block(scene)
+        one = scene.signed(proposed(scene, disable(scene)), [0, 2, 4])
+        transaction = executed(scene, one)
+        two = scene.signed(scene.draft(*pause_both(scene)), [1, 2, 3])
+        executed(scene, two)
         write_proposal_file(folder / "one.json", one, is_new=True)
         (folder / "other.json").write_text("{}")
 
-        content = trail_of(desk, first, "--proposals", folder)
-        shown = run_log(desk, "--from-block", first, "--proposals", folder)
+        content = trail_of(scene, first, "--proposals", folder)
+        shown = run_log(scene, "--from-block", first, "--proposals", folder)
 
     assert content["clean"]
     assert [each["by"] for each in content["transactions"]] == ["council", "council"]
@@ -103,8 +110,8 @@ def test_log__proposals_executed__tells_who_signed_who_sent_and_why(
     assert "transactions    2 by the council's account" in shown.out
 
 
-def test_log__deployment_and_hand_over__are_told_apart(desk: Desk) -> None:
-    content = trail_of(desk, 0)
+def test_log__deployment_and_hand_over__are_told_apart(scene: CouncilScene) -> None:
+    content = trail_of(scene, 0)
 
     kinds = [each["by"] for each in content["transactions"]]
     assert set(kinds[: kinds.index("others")]) == {"deployment"}
@@ -121,13 +128,13 @@ def test_log__deployment_and_hand_over__are_told_apart(desk: Desk) -> None:
     assert [each["warnings"] for each in safe] == [[]]
 
 
-def test_log__changed_past_the_safe__warns_and_exits_1(desk: Desk) -> None:
-    first = next_block(desk)
+def test_log__changed_past_the_safe__warns_and_exits_1(scene: CouncilScene) -> None:
+    first = next_block(scene)
     # The administrator that the deployment named is one still.
-    pause, _ = pause_both(desk)
-    sent(desk, pause.target, pause.calldata, COUNCIL)
+    pause, _ = pause_both(scene)
+    sent(scene, pause.target, pause.calldata, COUNCIL)
 
-    shown = run_log(desk, "--from-block", first)
+    shown = run_log(scene, "--from-block", first)
 
     assert shown.code == 1
     former = dev_address(COUNCIL)
@@ -136,30 +143,30 @@ def test_log__changed_past_the_safe__warns_and_exits_1(desk: Desk) -> None:
     assert "warnings        1" in shown.out
 
 
-def test_log__safe_acted_without_an_execution__warns(desk: Desk) -> None:
-    first = next_block(desk)
-    call = disable(desk)
-    send_as_safe(desk, call.target, call.calldata)
+def test_log__safe_acted_without_an_execution__warns(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    call = disable(scene)
+    send_as_safe(scene, call.target, call.calldata)
 
-    (entry,) = trail_of(desk, first)["transactions"]
+    (entry,) = trail_of(scene, first)["transactions"]
 
     assert entry["warnings"] == [
         "the Safe acted, and its owners executed nothing in this transaction"
     ]
 
 
-def test_log__module_acted__warns_of_module_and_of_what_enabled_it(desk: Desk) -> None:
-    first, module = next_block(desk), 2
-    enabling = to_safe(desk, "enableModule(address)", dev_address(module))
-    send_execution(desk, safe_transaction(desk, enabling))
-    call = disable(desk)
+def test_log__module_acted__warns_of_module_and_of_what_enabled_it(scene: CouncilScene) -> None:
+    first, module = next_block(scene), 2
+    enabling = to_safe(scene, "enableModule(address)", dev_address(module))
+    send_execution(scene, safe_transaction(scene, enabling))
+    call = disable(scene)
     acting = calldata_of(
         "execTransactionFromModule(address,uint256,bytes,uint8)",
         call.target_address, 0, call.calldata, 0,
     )  # fmt: skip
-    sent(desk, desk.council.account, acting, module)
+    sent(scene, scene.council.account, acting, module)
 
-    content = trail_of(desk, first)
+    content = trail_of(scene, first)
 
     enabled, acted = content["transactions"]
     assert enabled["warnings"] == []
@@ -175,12 +182,12 @@ def test_log__module_acted__warns_of_module_and_of_what_enabled_it(desk: Desk) -
     assert content["cautions"] == [f"module {dev_address(module)} acts without any owner"]
 
 
-def test_log__safe_changed_without_its_owners__warns(desk: Desk) -> None:
-    first = next_block(desk)
+def test_log__safe_changed_without_its_owners__warns(scene: CouncilScene) -> None:
+    first = next_block(scene)
     change = calldata_of("changeThreshold(uint256)", 1)
-    send_as_safe(desk, desk.council.account, change)
+    send_as_safe(scene, scene.council.account, change)
 
-    (entry,) = trail_of(desk, first)["transactions"]
+    (entry,) = trail_of(scene, first)["transactions"]
 
     assert entry["warnings"] == [
         "the Safe was changed, and its owners executed nothing in this transaction"
@@ -189,15 +196,15 @@ def test_log__safe_changed_without_its_owners__warns(desk: Desk) -> None:
 
 
 def test_log__holder_changes_its_address__is_ordinary_and_cannot_move_the_cursor(
-    desk: Desk,
+    scene: CouncilScene,
 ) -> None:
-    opened = desk.signed(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)), [0, 1])
-    executed(desk, opened)
-    first = next_block(desk)
+    opened = scene.signed(scene.draft(scene.call("setHttpAddressUpdatesOpen", True)), [0, 1])
+    executed(scene, opened)
+    first = next_block(scene)
     update = calldata_of("updateHttpAddress(uint256,string)", 100, "https://a\x1b[2J\u202e.example")
-    sent(desk, desk.record.node_registry.address, update, HOLDER)
+    sent(scene, scene.record.node_registry.address, update, HOLDER)
 
-    shown = run_log(desk, "--from-block", first)
+    shown = run_log(scene, "--from-block", first)
 
     assert shown.code == 0
     assert "1 by a node's holder" in shown.out
@@ -207,14 +214,14 @@ def test_log__holder_changes_its_address__is_ordinary_and_cannot_move_the_cursor
     assert shown.out.replace("\n", "").isprintable()
 
 
-def test_log__call_that_no_council_makes__is_shown_raw_and_marked(desk: Desk) -> None:
-    first = next_block(desk)
+def test_log__call_that_no_council_makes__is_shown_raw_and_marked(scene: CouncilScene) -> None:
+    first = next_block(scene)
     stranger = bytes(19) + b"\x77"
     foreign = InnerCall(stranger, bytes.fromhex("deadbeef"))
-    send_execution(desk, safe_transaction(desk, InnerCall(*call_parts(disable(desk))), foreign))
+    send_execution(scene, safe_transaction(scene, InnerCall(*call_parts(disable(scene))), foreign))
 
-    content = trail_of(desk, first)
-    shown = run_log(desk, "--from-block", first)
+    content = trail_of(scene, first)
+    shown = run_log(scene, "--from-block", first)
 
     (act,) = content["transactions"][0]["acts"]
     assert functions(act) == ["updateHealth", None]
@@ -225,29 +232,29 @@ def test_log__call_that_no_council_makes__is_shown_raw_and_marked(desk: Desk) ->
     assert "grounds         none" in shown.out
 
 
-def test_log__from_a_later_block__counts_nonces_from_the_end(desk: Desk) -> None:
-    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 1]))
-    first = next_block(desk)
-    executed(desk, desk.signed(desk.draft(desk.call("updateHealth", 100, True)), [1, 2]))
-    last = desk.endpoint.head().number
-    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 2]))
+def test_log__from_a_later_block__counts_nonces_from_the_end(scene: CouncilScene) -> None:
+    executed(scene, scene.signed(scene.draft(disable(scene)), [0, 1]))
+    first = next_block(scene)
+    executed(scene, scene.signed(scene.draft(scene.call("updateHealth", 100, True)), [1, 2]))
+    last = scene.endpoint.head().number
+    executed(scene, scene.signed(scene.draft(disable(scene)), [0, 2]))
 
-    content = trail_of(desk, first, "--block", last)
+    content = trail_of(scene, first, "--block", last)
 
     (entry,) = content["transactions"]
     assert (entry["acts"][0]["nonce"], content["block"]["number"]) == (1, last)
     assert set(signers(entry["acts"][0])) == {OWNERS[1], OWNERS[2]}
 
 
-def test_log__executed_after_it_expired__is_said(desk: Desk) -> None:
-    first = next_block(desk)
-    proposal = desk.signed(desk.draft(disable(desk), days=1), [0, 1])
-    desk.chain.anvil.request("evm_increaseTime", 86_400 + 60)
+def test_log__executed_after_it_expired__is_said(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    proposal = scene.signed(scene.draft(disable(scene), days=1), [0, 1])
+    scene.chain.anvil.request("evm_increaseTime", 86_400 + 60)
     transaction = proposal.transaction
     assert hasattr(transaction, "exec_calldata")
-    send_execution(desk, transaction)
+    send_execution(scene, transaction)
 
-    (entry,) = trail_of(desk, first)["transactions"]
+    (entry,) = trail_of(scene, first)["transactions"]
 
     assert entry["cautions"] == ["executed after it had expired"]
 
@@ -260,8 +267,10 @@ def test_log__executed_after_it_expired__is_said(desk: Desk) -> None:
         (["--proposals", "/nowhere"], "a folder"),
     ],
 )
-def test_log__option_that_cannot_be__exits_2(options: list[object], words: str, desk: Desk) -> None:
-    outcome = run_log(desk, *options)
+def test_log__option_that_cannot_be__exits_2(
+    options: list[object], words: str, scene: CouncilScene
+) -> None:
+    outcome = run_log(scene, *options)
 
     assert outcome.code == 2
     assert words in outcome.err

@@ -15,7 +15,7 @@ from chainkit.errors import InconsistentAnswer, RetryableChainError
 from chainkit.types import BlockHeader, Log
 from localnet.accounts import COUNCIL
 from localnet.safe import npm_artifact
-from support.council.desk import Desk
+from support.council.scene import CouncilScene
 from support.council.trail import HidingEndpoint, executed, next_block, run_log, sent, trail_of
 
 _SUCCESS = keccak(text="ExecutionSuccess(bytes32,uint256)")
@@ -34,25 +34,27 @@ class Forked(HidingEndpoint):
         return found
 
 
-def pause(desk: Desk) -> Call:
-    return desk.call("pause", contract="GroupMessages")
+def pause(scene: CouncilScene) -> Call:
+    return scene.call("pause", contract="GroupMessages")
 
 
-def act(desk: Desk, call: Call) -> None:
-    executed(desk, desk.signed(desk.draft(call), [0, 1]))
+def act(scene: CouncilScene, call: Call) -> None:
+    executed(scene, scene.signed(scene.draft(call), [0, 1]))
 
 
-def test_read__pause_past_the_safe_is_hidden__warns_by_what_the_contract_says(desk: Desk) -> None:
-    first = next_block(desk)
+def test_read__pause_past_the_safe_is_hidden__warns_by_what_the_contract_says(
+    scene: CouncilScene,
+) -> None:
+    first = next_block(scene)
     # Within its payloads' events, an endpoint hides one of an administrator who is one still.
-    sent(desk, pause(desk).target, pause(desk).calldata, COUNCIL)
-    act(desk, desk.call("updateHealth", 100, False))
+    sent(scene, pause(scene).target, pause(scene).calldata, COUNCIL)
+    act(scene, scene.call("updateHealth", 100, False))
 
     def hidden(log: Log) -> bool:
-        return log.address == desk.record.group_messages.address
+        return log.address == scene.record.group_messages.address
 
-    assert HidingEndpoint.of(desk, hidden).trail(desk, first).is_clean
-    trail = HidingEndpoint.of(desk, hidden).trail(desk, 0)
+    assert HidingEndpoint.of(scene, hidden).trail(scene, first).is_clean
+    trail = HidingEndpoint.of(scene, hidden).trail(scene, 0)
 
     assert "GroupMessages paused: its events lead to no, it says yes: an event is hidden, or" in (
         " ".join(trail.alarms)
@@ -60,83 +62,85 @@ def test_read__pause_past_the_safe_is_hidden__warns_by_what_the_contract_says(de
     assert not trail.is_clean
 
 
-def test_read__registry_event_is_hidden__is_refused(desk: Desk) -> None:
-    first = next_block(desk)
-    act(desk, desk.call("updateHealth", 100, False))
-    act(desk, desk.call("setHttpAddressUpdatesOpen", True))
-    registry = desk.record.node_registry.address
+def test_read__registry_event_is_hidden__is_refused(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    act(scene, scene.call("updateHealth", 100, False))
+    act(scene, scene.call("setHttpAddressUpdatesOpen", True))
+    registry = scene.record.node_registry.address
 
     def hidden(log: Log) -> bool:
         return log.address == registry and log.topics[0] == _HEALTH
 
     with pytest.raises(InconsistentAnswer, match="NodeHealthUpdated"):
-        HidingEndpoint.of(desk, hidden).trail(desk, first)
+        HidingEndpoint.of(scene, hidden).trail(scene, first)
 
 
-def test_read__execution_is_hidden__warns_by_the_safes_nonce(desk: Desk) -> None:
-    first = next_block(desk)
-    act(desk, pause(desk))
-    act(desk, desk.call("updateHealth", 100, False))
+def test_read__execution_is_hidden__warns_by_the_safes_nonce(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    act(scene, pause(scene))
+    act(scene, scene.call("updateHealth", 100, False))
     hidden_block = first
     trail = HidingEndpoint.of(
-        desk, lambda log: log.block_number == hidden_block and log.address != pause(desk).target
+        scene, lambda log: log.block_number == hidden_block and log.address != pause(scene).target
     )
 
     with pytest.raises(InconsistentAnswer, match="receipt of"):
-        trail.trail(desk, first)
+        trail.trail(scene, first)
 
-    found = HidingEndpoint.of(desk, lambda log: log.block_number == hidden_block).trail(desk, first)
+    found = HidingEndpoint.of(scene, lambda log: log.block_number == hidden_block).trail(
+        scene, first
+    )
     assert found.alarms == (
         "the Safe's nonce counts 2 executions in these blocks, its events 1:"
         " some are hidden, or other code has spoken for it",
     )
 
 
-def test_log__nonce_rewritten_beyond_any__warns_and_ends(desk: Desk) -> None:
-    first = next_block(desk)
-    act(desk, pause(desk))
-    place = ("0x" + desk.council.account.hex(), f"0x{_NONCE_SLOT:064x}")
-    desk.chain.anvil.request("anvil_setStorageAt", *place, f"0x{2**255:064x}")
-    desk.chain.mine()
+def test_log__nonce_rewritten_beyond_any__warns_and_ends(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    act(scene, pause(scene))
+    place = ("0x" + scene.council.account.hex(), f"0x{_NONCE_SLOT:064x}")
+    scene.chain.anvil.request("anvil_setStorageAt", *place, f"0x{2**255:064x}")
+    scene.chain.mine()
 
-    content = trail_of(desk, first)
+    content = trail_of(scene, first)
 
     (entry,) = content["transactions"]
     assert entry["acts"][0]["nonce"] == 0
     assert any(f"the Safe's nonce is {2**255}" in warning for warning in content["warnings"])
 
 
-def test_read__reorg_meanwhile__is_refused(desk: Desk) -> None:
-    first = next_block(desk)
-    act(desk, pause(desk))
-    desk.chain.mine(2)
-    changing = HidingEndpoint.of(desk, on_transaction=lambda: desk.chain.reorg(1))
+def test_read__reorg_meanwhile__is_refused(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    act(scene, pause(scene))
+    scene.chain.mine(2)
+    changing = HidingEndpoint.of(scene, on_transaction=lambda: scene.chain.reorg(1))
 
     with pytest.raises(RetryableChainError):
-        changing.trail(desk, first)
+        changing.trail(scene, first)
 
-    assert len(HidingEndpoint.of(desk).trail(desk, first).entries) == 1
+    assert len(HidingEndpoint.of(scene).trail(scene, first).entries) == 1
 
 
-def test_read__block_is_another_at_the_end__is_refused(desk: Desk) -> None:
-    first = next_block(desk)
-    act(desk, pause(desk))
-    desk.chain.mine()
+def test_read__block_is_another_at_the_end__is_refused(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    act(scene, pause(scene))
+    scene.chain.mine()
 
     with pytest.raises(InconsistentAnswer, match=f"block {first} at .*, got 0xffff"):
-        Forked.of(desk).trail(desk, first)
+        Forked.of(scene).trail(scene, first)
 
 
-def test_log__reorg_before__tells_of_the_chain_that_is(desk: Desk) -> None:
-    first = next_block(desk)
-    act(desk, pause(desk))
-    assert len(trail_of(desk, first)["transactions"]) == 1
+def test_log__reorg_before__tells_of_the_chain_that_is(scene: CouncilScene) -> None:
+    first = next_block(scene)
+    act(scene, pause(scene))
+    assert len(trail_of(scene, first)["transactions"]) == 1
 
-    desk.chain.reorg(1)
+    scene.chain.reorg(1)
 
-    content = trail_of(desk, first)
+    content = trail_of(scene, first)
     assert (content["transactions"], content["warnings"]) == ([], [])
-    assert "transactions    none" in run_log(desk, "--from-block", first).out
+    assert "transactions    none" in run_log(scene, "--from-block", first).out
 
 
 @pytest.mark.parametrize("version", known_versions())

@@ -9,10 +9,10 @@ from chainkit.cli.change.screen import SCREEN_LINES
 from chainkit.council.calls import Call
 from chainkit.council.proposal import Proposal
 from support.command_line import run
-from support.council.desk import REASON, Desk
 from support.council.offline import WEEK, paper
 from support.council.proposal_commands import proposal_path
 from support.council.proposals import OWNERS, SECRETS, disable, pause, proposed, transfer
+from support.council.scene import REASON, CouncilScene
 
 QUESTION_LINES = 3
 HASH = "SafeTx hash     0x"
@@ -20,8 +20,8 @@ HASH = "SafeTx hash     0x"
 
 def shown(folder: Path, *calls: Call) -> tuple[list[str], Proposal]:
     proposal = proposed(*calls, expires=int(time.time()) + WEEK)
-    desk = paper(folder, proposal=proposal)
-    outcome = desk.sign(*desk.keystore(SECRETS[0]))
+    scene = paper(folder, proposal=proposal)
+    outcome = scene.sign(*scene.keystore(SECRETS[0]))
     assert outcome.code == 0, outcome.err
     # The question is on standard error; behind it are the signers.
     lines = outcome.out.splitlines()
@@ -53,12 +53,12 @@ def test_sign__one_call__has_no_summary(tmp_path: Path) -> None:
     assert sum(line.startswith(HASH) for line in lines) == 1
 
 
-def test_status__storage_longer_than_all_else__ends_with_the_hash(desk: Desk) -> None:
-    path = proposal_path(desk)
-    place = ("--propose", path, "--reason", REASON, *desk.rpc, *desk.files)
+def test_status__storage_longer_than_all_else__ends_with_the_hash(scene: CouncilScene) -> None:
+    path = proposal_path(scene)
+    place = ("--propose", path, "--reason", REASON, *scene.rpc, *scene.files)
     drafted = run("contracts", "grant-admin", "all", OWNERS[0], *place)
 
-    status = run("council", "status", path, *desk.rpc, *desk.files)
+    status = run("council", "status", path, *scene.rpc, *scene.files)
 
     assert drafted.code == 0, drafted.err
     for outcome in (drafted, status):

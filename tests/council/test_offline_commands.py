@@ -18,14 +18,14 @@ from support.council.proposals import OWNERS, PLAIN, SECRETS, STRANGER, disable,
 def test_run__without_a_network__loads_nothing_that_could_open_one(
     tmp_path: Path, command: str
 ) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
     more = {
         "show": [],
-        "sign": [*desk.keystore(SECRETS[0]), "--digits-from-pipe"],
-        "collect": [str(desk.copy_signed(SECRETS[1], "from-bob.json"))],
+        "sign": [*scene.keystore(SECRETS[0]), "--digits-from-pipe"],
+        "collect": [str(scene.copy_signed(SECRETS[1], "from-bob.json"))],
         "export": [str(tmp_path / "batch.json")],
     }
-    arguments = ["council", command, str(desk.path), *more[command], *desk.files]
+    arguments = ["council", command, str(scene.path), *more[command], *scene.files]
     program = f"""
 import sys
 from chainkit.cli.main import main
@@ -39,7 +39,7 @@ except SystemExit as ended:
 
     done = subprocess.run(
         [sys.executable, "-c", program],
-        input=desk.proposal.hash.hex()[:16] + "\n",
+        input=scene.proposal.hash.hex()[:16] + "\n",
         capture_output=True,
         text=True,
         check=False,
@@ -55,26 +55,26 @@ except SystemExit as ended:
 def test_sign__somebody_whom_the_council_file_does_not_name__is_refused(
     tmp_path: Path, is_made_elsewhere: bool
 ) -> None:
-    desk = paper(tmp_path)
-    before = desk.path.read_bytes()
+    scene = paper(tmp_path)
+    before = scene.path.read_bytes()
     if is_made_elsewhere:
-        signature = Account.unsafe_sign_hash(desk.proposal.hash, STRANGER).signature
+        signature = Account.unsafe_sign_hash(scene.proposal.hash, STRANGER).signature
         given = ["--signature", "0x" + signature.hex()]
     else:
-        given = desk.keystore(STRANGER)
+        given = scene.keystore(STRANGER)
 
-    outcome = desk.sign(*given)
+    outcome = scene.sign(*given)
 
     assert outcome.code == 2
     assert f"your council file names, got {STRANGER_ADDRESS}" in in_one_line(outcome.err)
-    assert desk.path.read_bytes() == before
+    assert scene.path.read_bytes() == before
 
 
 def test_sign__signature_of_another_proposal__is_refused(tmp_path: Path) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
     signature = Account.unsafe_sign_hash(b"\x07" * 32, SECRETS[0]).signature
 
-    outcome = desk.sign("--signature", "0x" + signature.hex())
+    outcome = scene.sign("--signature", "0x" + signature.hex())
 
     assert outcome.code == 2
     assert "an owner whom your council file names" in in_one_line(outcome.err)
@@ -84,98 +84,98 @@ def test_sign__signature_of_another_proposal__is_refused(tmp_path: Path) -> None
 def test_sign__eth_sign_of_a_device_that_adds_no_4__says_how_to_hand_it_in(
     tmp_path: Path, secret: bytes
 ) -> None:
-    desk = paper(tmp_path)
-    message = encode_defunct(desk.proposal.hash)
+    scene = paper(tmp_path)
+    message = encode_defunct(scene.proposal.hash)
     signature = Account.sign_message(message, secret).signature
     handed_in = f"0x{signature[:-1].hex()}{signature[-1] + 4:02x}"
 
-    refused = desk.sign("--signature", "0x" + signature.hex())
+    refused = scene.sign("--signature", "0x" + signature.hex())
 
     assert refused.code == 2
     hint = f"as eth_sign the same bytes are {OWNERS[0]}'s: --signature {handed_in}"
     assert (hint in in_one_line(refused.err)) == (secret == SECRETS[0])
-    assert (desk.sign("--signature", handed_in).code == 0) == (secret == SECRETS[0])
+    assert (scene.sign("--signature", handed_in).code == 0) == (secret == SECRETS[0])
 
 
 def test_collect__copy_signed_by_somebody_not_in_the_council_file__is_refused(
     tmp_path: Path,
 ) -> None:
-    desk = paper(tmp_path)
-    before = desk.path.read_bytes()
-    bob = desk.copy_signed(SECRETS[1], "from-bob.json")
-    stranger = desk.copy_signed(STRANGER, "from-nobody.json")
+    scene = paper(tmp_path)
+    before = scene.path.read_bytes()
+    bob = scene.copy_signed(SECRETS[1], "from-bob.json")
+    stranger = scene.copy_signed(STRANGER, "from-nobody.json")
 
-    of_both = run("council", "collect", desk.path, bob, stranger, *desk.files)
+    of_both = run("council", "collect", scene.path, bob, stranger, *scene.files)
 
     assert of_both.code == 2
     assert f"your council file names, got {STRANGER_ADDRESS}" in in_one_line(of_both.err)
-    assert desk.path.read_bytes() == before
-    assert run("council", "collect", desk.path, bob, *desk.files).code == 0
+    assert scene.path.read_bytes() == before
+    assert run("council", "collect", scene.path, bob, *scene.files).code == 0
 
 
 def test_collect__copies_of_two_owners__says_hash_count_and_what_comes_next(tmp_path: Path) -> None:
-    desk = paper(tmp_path)
-    copies = [desk.copy_signed(SECRETS[number], f"from-{number}.json") for number in (0, 1)]
+    scene = paper(tmp_path)
+    copies = [scene.copy_signed(SECRETS[number], f"from-{number}.json") for number in (0, 1)]
 
-    outcome = run("council", "collect", desk.path, *copies, *desk.files)
+    outcome = run("council", "collect", scene.path, *copies, *scene.files)
 
     assert outcome.code == 0, outcome.err
     assert outcome.out.splitlines() == [
-        f"SafeTx hash     0x{desk.proposal.hash.hex()}",
+        f"SafeTx hash     0x{scene.proposal.hash.hex()}",
         "signatures      2; the chain knows how many are needed",
         f"signed by       {OWNERS[0]} (alice)",
         f"signed by       {OWNERS[1]} (bob)",
-        f"next: chainkit council status {desk.path}",
+        f"next: chainkit council status {scene.path}",
     ]
 
 
 def test_collect__one_copy_is_another_proposal__names_the_file_and_writes_nothing(
     tmp_path: Path,
 ) -> None:
-    desk = paper(tmp_path)
-    before, other = desk.path.read_bytes(), proposed(disable(400))
-    bob = desk.copy_signed(SECRETS[1], "from-bob.json")
+    scene = paper(tmp_path)
+    before, other = scene.path.read_bytes(), proposed(disable(400))
+    bob = scene.copy_signed(SECRETS[1], "from-bob.json")
     write_proposal_file(tmp_path / "other.json", other, is_new=True)
 
-    outcome = run("council", "collect", desk.path, bob, tmp_path / "other.json", *desk.files)
+    outcome = run("council", "collect", scene.path, bob, tmp_path / "other.json", *scene.files)
 
     assert outcome.code == 2
-    words = f"expected a copy of the proposal with the hash 0x{desk.proposal.hash.hex()}"
+    words = f"expected a copy of the proposal with the hash 0x{scene.proposal.hash.hex()}"
     found = f"got another, with 0x{other.hash.hex()}"
     assert f"copy {tmp_path / 'other.json'}: {words}, {found}" in in_one_line(outcome.err)
-    assert desk.path.read_bytes() == before
+    assert scene.path.read_bytes() == before
 
 
 def test_sign__plain_account_by_somebody_elses_signature__is_refused(tmp_path: Path) -> None:
-    desk = paper(tmp_path, PLAIN)
-    before = desk.path.read_bytes()
-    signature = Account.unsafe_sign_hash(desk.proposal.hash, STRANGER).signature
+    scene = paper(tmp_path, PLAIN)
+    before = scene.path.read_bytes()
+    signature = Account.unsafe_sign_hash(scene.proposal.hash, STRANGER).signature
 
-    outcome = desk.sign("--signature", "0x" + signature.hex())
+    outcome = scene.sign("--signature", "0x" + signature.hex())
 
     assert outcome.code == 2
     assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in in_one_line(outcome.err)
-    assert desk.path.read_bytes() == before
+    assert scene.path.read_bytes() == before
 
 
 def test_collect__plain_account_with_somebody_elses_signature__is_refused(tmp_path: Path) -> None:
-    desk = paper(tmp_path, PLAIN)
-    before, copy = desk.path.read_bytes(), tmp_path / "copy.json"
-    signature = Account.unsafe_sign_hash(desk.proposal.hash, STRANGER).signature
-    write_proposal_file(copy, desk.proposal.signed(signature), is_new=True)
+    scene = paper(tmp_path, PLAIN)
+    before, copy = scene.path.read_bytes(), tmp_path / "copy.json"
+    signature = Account.unsafe_sign_hash(scene.proposal.hash, STRANGER).signature
+    write_proposal_file(copy, scene.proposal.signed(signature), is_new=True)
 
-    outcome = run("council", "collect", desk.path, copy, *desk.files)
+    outcome = run("council", "collect", scene.path, copy, *scene.files)
 
     assert outcome.code == 2
     assert f"expected the account {OWNERS[0]}, got {STRANGER_ADDRESS}" in in_one_line(outcome.err)
-    assert desk.path.read_bytes() == before
+    assert scene.path.read_bytes() == before
 
 
 def test_sign__plain_account_by_its_own_signature__counts(tmp_path: Path) -> None:
-    desk = paper(tmp_path, PLAIN)
-    signature = Account.unsafe_sign_hash(desk.proposal.hash, SECRETS[0]).signature
+    scene = paper(tmp_path, PLAIN)
+    signature = Account.unsafe_sign_hash(scene.proposal.hash, SECRETS[0]).signature
 
-    outcome = desk.sign("--signature", "0x" + signature.hex())
+    outcome = scene.sign("--signature", "0x" + signature.hex())
 
     assert outcome.code == 0, outcome.err
     assert f"signed by       {OWNERS[0]}" in outcome.out

@@ -56,8 +56,8 @@ def drafted(call: Call, before: Mapping[str, str]) -> Proposal:
 
 
 def shown(folder: Path, proposal: Proposal, *options: str) -> Outcome:
-    desk = paper(folder, proposal=proposal)
-    outcome = run("council", "show", desk.path, *desk.files, *options)
+    scene = paper(folder, proposal=proposal)
+    outcome = run("council", "show", scene.path, *scene.files, *options)
     assert outcome.code == 0, outcome.err
     assert max(map(len, outcome.out.splitlines())) <= 100
     return outcome
@@ -219,9 +219,9 @@ def test_make__more_calls_than_anybody_reads__is_refused() -> None:
 
 
 def test_sign__expires_after_a_year__is_refused(tmp_path: Path) -> None:
-    desk = paper(tmp_path, proposal=proposed(expires=int(time.time()) + 52 * WEEK))
+    scene = paper(tmp_path, proposal=proposed(expires=int(time.time()) + 52 * WEEK))
 
-    outcome = desk.sign(*desk.keystore(SECRETS[0]))
+    outcome = scene.sign(*scene.keystore(SECRETS[0]))
 
     assert outcome.code == 2
     assert "one that expires within 90 days" in in_one_line(outcome.err)
@@ -230,46 +230,46 @@ def test_sign__expires_after_a_year__is_refused(tmp_path: Path) -> None:
 def test_sign__another_owner_signed_the_file_meanwhile__keeps_both(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
     confirm = commands.confirm
 
     def confirm_while_bob_signs(proposal: Proposal, takes_pipe: bool) -> None:
-        signed = sign_proposal(desk.proposal, SAFE, signer(1))
-        write_proposal_file(desk.path, signed, is_new=False)
+        signed = sign_proposal(scene.proposal, SAFE, signer(1))
+        write_proposal_file(scene.path, signed, is_new=False)
         confirm(proposal, takes_pipe)
 
     monkeypatch.setattr(commands, "confirm", confirm_while_bob_signs)
-    outcome = desk.sign(*write_keystore(tmp_path, SECRETS[0]))
+    outcome = scene.sign(*write_keystore(tmp_path, SECRETS[0]))
 
     assert outcome.code == 0, outcome.err
-    assert set(read_proposal(desk.path, RECORD, SAFE).signatures) == {OWNERS[0], OWNERS[1]}
+    assert set(read_proposal(scene.path, RECORD, SAFE).signatures) == {OWNERS[0], OWNERS[1]}
 
 
 def test_sign__file_became_another_proposal_meanwhile__is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
     other = proposed(disable(400), expires=int(time.time()) + WEEK)
     confirm = commands.confirm
 
     def confirm_while_it_is_replaced(proposal: Proposal, takes_pipe: bool) -> None:
-        write_proposal_file(desk.path, other, is_new=False)
+        write_proposal_file(scene.path, other, is_new=False)
         confirm(proposal, takes_pipe)
 
     monkeypatch.setattr(commands, "confirm", confirm_while_it_is_replaced)
-    outcome = desk.sign(*write_keystore(tmp_path, SECRETS[0]))
+    outcome = scene.sign(*write_keystore(tmp_path, SECRETS[0]))
 
     assert outcome.code == 2
-    assert read_proposal(desk.path, RECORD, SAFE) == other
+    assert read_proposal(scene.path, RECORD, SAFE) == other
 
 
 def test_sign__file_with_a_strangers_signature__is_refused_before_the_question(
     tmp_path: Path,
 ) -> None:
-    desk: Paper = paper(tmp_path)
-    write_proposal_file(desk.path, desk.proposal.signed(desk.strangers_signature), is_new=False)
+    scene: Paper = paper(tmp_path)
+    write_proposal_file(scene.path, scene.proposal.signed(scene.strangers_signature), is_new=False)
 
-    outcome = desk.sign(*desk.keystore(SECRETS[0]))
+    outcome = scene.sign(*scene.keystore(SECRETS[0]))
 
     assert outcome.code == 2
     assert "an owner whom your council file names" in in_one_line(outcome.err)
@@ -277,11 +277,11 @@ def test_sign__file_with_a_strangers_signature__is_refused_before_the_question(
 
 
 def test_parse__evidence_without_end__is_refused(tmp_path: Path) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
     many = tuple(Evidence(f"node-{number}", "ab" * 32) for number in range(21))
-    write_proposal_file(desk.path, proposed(evidence=many), is_new=False)
+    write_proposal_file(scene.path, proposed(evidence=many), is_new=False)
 
-    outcome = run("council", "show", desk.path, *desk.files)
+    outcome = run("council", "show", scene.path, *scene.files)
 
     assert outcome.code == 2
     assert "at most 20, got 21" in in_one_line(outcome.err)

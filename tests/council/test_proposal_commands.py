@@ -10,7 +10,6 @@ from localnet.accounts import COUNCIL
 from localnet.anvil import Anvil
 from support.chains.chain import LocalChain, dev_address
 from support.command_line import run
-from support.council.desk import OWNER_NUMBERS, PAYER, REASON, Desk, plain_desk, send_as_safe
 from support.council.fake_registry import node_key
 from support.council.proposal_commands import (
     CALLS,
@@ -22,34 +21,42 @@ from support.council.proposal_commands import (
     status_on_chain,
     with_node,
 )
+from support.council.scene import (
+    OWNER_NUMBERS,
+    PAYER,
+    REASON,
+    CouncilScene,
+    plain_scene,
+    send_as_safe,
+)
 from support.endpoints.fault_proxy import Fault, FaultProxy
 from support.endpoints.faults import error
 
 
-def test_whole_round__two_of_three_owners__disables_the_node(desk: Desk) -> None:
-    drafted = propose(desk)
+def test_whole_round__two_of_three_owners__disables_the_node(scene: CouncilScene) -> None:
+    drafted = propose(scene)
     assert drafted.code == 0, drafted.err
     assert "node 100 status: enabled -> disabled" in drafted.out
     assert "NodeRegistry nodes[100].isHealthy: true -> false" in drafted.out.replace(
         "_nodes", "nodes"
     )
-    assert run("council", "status", proposal_path(desk), *desk.rpc, *desk.files).code == 1
-    assert sign(desk, 0).code == 0
-    assert sign(desk, 2).code == 0
+    assert run("council", "status", proposal_path(scene), *scene.rpc, *scene.files).code == 1
+    assert sign(scene, 0).code == 0
+    assert sign(scene, 2).code == 0
 
-    status = run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
-    dry = execute(desk)
+    status = run("council", "status", proposal_path(scene), *scene.rpc, *scene.files)
+    dry = execute(scene)
     assert status.code == 0, status.out + status.err
     assert "2 of 2 needed" in status.out
     assert dry.code == 0
     assert "nothing was sent" in dry.out
-    assert status_on_chain(desk) == "enabled"
-    done = execute(desk, "--broadcast", *desk.keystore(PAYER))
-    again = execute(desk, "--broadcast", *desk.keystore(PAYER))
+    assert status_on_chain(scene) == "enabled"
+    done = execute(scene, "--broadcast", *scene.keystore(PAYER))
+    again = execute(scene, "--broadcast", *scene.keystore(PAYER))
 
     assert done.code == 0, done.err
     assert "read back as proposed" in done.out
-    assert status_on_chain(desk) == "disabled"
+    assert status_on_chain(scene) == "disabled"
     assert again.code == 2
     assert "nonce 0 is used already" in again.err
 
@@ -58,38 +65,38 @@ def test_whole_round__plain_account__signs_the_transaction_itself(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     with_node(local_chain)
-    desk = plain_desk(local_chain, tmp_path)
-    assert propose(desk).code == 0
-    typed = hash_of(proposal_path(desk))[2:18]
-    keystore = desk.keystore(COUNCIL)
+    scene = plain_scene(local_chain, tmp_path)
+    assert propose(scene).code == 0
+    typed = hash_of(proposal_path(scene))[2:18]
+    keystore = scene.keystore(COUNCIL)
 
     signed = run(
         "council",
         "sign",
         "--digits-from-pipe",
-        proposal_path(desk),
-        *desk.files,
+        proposal_path(scene),
+        *scene.files,
         *keystore,
         typed=typed,
     )
-    done = execute(desk, "--broadcast", "--json")
+    done = execute(scene, "--broadcast", "--json")
 
     assert signed.code == 0, signed.err
     assert done.code == 0, done.err
     assert done.content["sent"]
-    assert status_on_chain(desk) == "disabled"
+    assert status_on_chain(scene) == "disabled"
 
 
 def test_verify__proposals_file__is_rebuilt_offline_and_checked_with_an_endpoint(
-    desk: Desk,
+    scene: CouncilScene,
 ) -> None:
-    propose(desk)
-    path = proposal_path(desk)
+    propose(scene)
+    path = proposal_path(scene)
 
-    offline = run("council", "verify", path, *desk.files)
-    online = run("council", "verify", path, *desk.files, *desk.rpc)
+    offline = run("council", "verify", path, *scene.files)
+    online = run("council", "verify", path, *scene.files, *scene.rpc)
     path.write_text(path.read_text().replace('"isHealthy": false', '"isHealthy": true'))
-    tampered = run("council", "verify", path, *desk.files)
+    tampered = run("council", "verify", path, *scene.files)
 
     assert (offline.code, online.code, tampered.code) == (0, 1, 2)
     assert "SafeTx hash" in offline.out
@@ -97,24 +104,26 @@ def test_verify__proposals_file__is_rebuilt_offline_and_checked_with_an_endpoint
     assert "calls.0.arguments.isHealthy" in tampered.err
 
 
-def test_execute__endpoint_of_another_chain__is_refused(desk: Desk, tmp_path: Path) -> None:
-    propose(desk)
-    sign(desk, 0)
-    sign(desk, 1)
+def test_execute__endpoint_of_another_chain__is_refused(
+    scene: CouncilScene, tmp_path: Path
+) -> None:
+    propose(scene)
+    sign(scene, 0)
+    sign(scene, 1)
 
     with Anvil("--chain-id", "77") as other:
-        arguments = ("--rpc", other.url, *desk.files, "--broadcast", *desk.keystore(PAYER))
-        outcome = run("council", "execute", proposal_path(desk), *arguments)
+        arguments = ("--rpc", other.url, *scene.files, "--broadcast", *scene.keystore(PAYER))
+        outcome = run("council", "execute", proposal_path(scene), *arguments)
 
     assert outcome.code == 2
     assert "31337" in outcome.err and "77" in outcome.err
 
 
-def test_execute__dead_endpoint__says_which(desk: Desk) -> None:
-    propose(desk)
+def test_execute__dead_endpoint__says_which(scene: CouncilScene) -> None:
+    propose(scene)
 
-    dead = ("--rpc", "http://127.0.0.1:9", *desk.files)
-    outcome = run("council", "status", proposal_path(desk), *dead)
+    dead = ("--rpc", "http://127.0.0.1:9", *scene.files)
+    outcome = run("council", "status", proposal_path(scene), *dead)
 
     assert outcome.code == 2
     assert "127.0.0.1:9" in outcome.err
@@ -127,21 +136,21 @@ NO_TRACING = Fault(
 
 @pytest.mark.parametrize("command", ["propose", "status", "execute"])
 def test_simulation__endpoint_without_tracing__says_so_and_demands_an_option(
-    command: str, desk: Desk
+    command: str, scene: CouncilScene
 ) -> None:
-    calls, path = desk.folder / "calls.yaml", proposal_path(desk)
+    calls, path = scene.folder / "calls.yaml", proposal_path(scene)
     if command == "propose":
         calls.write_text(CALLS)
         arguments: tuple[object, ...] = (command, calls, path, "--reason", REASON)
     else:
-        propose(desk)
-        sign(desk, 0)
-        sign(desk, 1)
+        propose(scene)
+        sign(scene, 0)
+        sign(scene, 1)
         arguments = (command, path)
 
-    with FaultProxy(desk.chain.url) as proxy:
+    with FaultProxy(scene.chain.url) as proxy:
         proxy.arm(NO_TRACING)
-        rpc = ("--rpc", proxy.url, *desk.files)
+        rpc = ("--rpc", proxy.url, *scene.files)
         refused = run("council", *arguments, *rpc)
         done = run("council", *arguments, *rpc, "--no-tracing")
 
@@ -151,9 +160,9 @@ def test_simulation__endpoint_without_tracing__says_so_and_demands_an_option(
     assert "the endpoint cannot tell what changes" in " ".join(done.out.split())
 
 
-def test_propose__registry_command__drafts_the_same_call(desk: Desk) -> None:
-    path = proposal_path(desk)
-    arguments = ("--propose", path, "--reason", REASON, *desk.rpc, *desk.files)
+def test_propose__registry_command__drafts_the_same_call(scene: CouncilScene) -> None:
+    path = proposal_path(scene)
+    arguments = ("--propose", path, "--reason", REASON, *scene.rpc, *scene.files)
 
     outcome = run("registry", "disable", 100, *arguments)
 
@@ -162,9 +171,9 @@ def test_propose__registry_command__drafts_the_same_call(desk: Desk) -> None:
     assert (call["function"], call["arguments"]["tokenId"]) == ("updateHealth", "100")
 
 
-def test_propose__contracts_command_for_both_logs__is_one_proposal(desk: Desk) -> None:
-    path = proposal_path(desk)
-    arguments = ("--propose", path, "--reason", REASON, *desk.rpc, *desk.files)
+def test_propose__contracts_command_for_both_logs__is_one_proposal(scene: CouncilScene) -> None:
+    path = proposal_path(scene)
+    arguments = ("--propose", path, "--reason", REASON, *scene.rpc, *scene.files)
 
     outcome = run("contracts", "pause", "all", *arguments)
 
@@ -174,83 +183,87 @@ def test_propose__contracts_command_for_both_logs__is_one_proposal(desk: Desk) -
 
 
 @pytest.mark.parametrize("missing", ["--reason", "--council"])
-def test_propose__without_what_a_proposal_needs__says_what(desk: Desk, missing: str) -> None:
-    given = {"--reason": REASON, "--council": desk.folder / "council.json"}
+def test_propose__without_what_a_proposal_needs__says_what(
+    scene: CouncilScene, missing: str
+) -> None:
+    given = {"--reason": REASON, "--council": scene.folder / "council.json"}
     del given[missing]
     options = [item for pair in given.items() for item in pair]
-    arguments = ("--deployment", desk.chain.record_path, *desk.rpc, *options)
+    arguments = ("--deployment", scene.chain.record_path, *scene.rpc, *options)
 
-    outcome = run("registry", "disable", 100, "--propose", proposal_path(desk), *arguments)
+    outcome = run("registry", "disable", 100, "--propose", proposal_path(scene), *arguments)
 
     assert outcome.code == 2
     assert f"missing {missing}" in outcome.err
-    assert not proposal_path(desk).exists()
+    assert not proposal_path(scene).exists()
 
 
-def test_show__strangers_text_in_an_argument__cannot_rewrite_the_screen(desk: Desk) -> None:
+def test_show__strangers_text_in_an_argument__cannot_rewrite_the_screen(
+    scene: CouncilScene,
+) -> None:
     key = "0x" + node_key(2).public_key.hex()
     url = "https://node.example/\\e[2K"
     arguments = f'{{to: "{dev_address(2)}", signingKeyPub: "{key}", httpAddress: "{url}"}}'
 
-    outcome = propose(desk, f"- NodeRegistry.addNode: {arguments}\n")
+    outcome = propose(scene, f"- NodeRegistry.addNode: {arguments}\n")
 
     assert outcome.code == 2
     assert "\x1b" not in outcome.err + outcome.out
 
 
-def test_show__every_line__fits_100_columns_without_colour(desk: Desk) -> None:
+def test_show__every_line__fits_100_columns_without_colour(scene: CouncilScene) -> None:
     key = "0x" + node_key(2).public_key.hex()
     url = "https://" + "x" * 150 + ".example"
     arguments = f"{{to: '{dev_address(2)}', signingKeyPub: '{key}', httpAddress: '{url}'}}"
-    assert propose(desk, f"- NodeRegistry.addNode: {arguments}\n").code == 0
-    sign(desk, 0)
+    assert propose(scene, f"- NodeRegistry.addNode: {arguments}\n").code == 0
+    sign(scene, 0)
 
-    for command in (["show"], ["status", *desk.rpc]):
-        outcome = run("council", command[0], proposal_path(desk), *command[1:], *desk.files)
+    for command in (["show"], ["status", *scene.rpc]):
+        outcome = run("council", command[0], proposal_path(scene), *command[1:], *scene.files)
         assert max(map(len, outcome.out.splitlines())) <= 100
         assert "\x1b" not in outcome.out
 
 
-def test_status__as_json__tells_what_is_in_the_way(desk: Desk) -> None:
-    propose(desk)
+def test_status__as_json__tells_what_is_in_the_way(scene: CouncilScene) -> None:
+    propose(scene)
 
-    arguments = (*desk.rpc, *desk.files, "--json")
-    content: dict[str, Any] = run("council", "status", proposal_path(desk), *arguments).content
+    arguments = (*scene.rpc, *scene.files, "--json")
+    content: dict[str, Any] = run("council", "status", proposal_path(scene), *arguments).content
 
     assert content["standing"]["executable"] is False
     assert content["standing"]["obstacles"] == ["2 more signatures needed"]
     assert any("isHealthy" in line for line in content["storage"])
 
 
-def test_status__module_enabled_past_the_owners__is_a_caution(desk: Desk) -> None:
-    propose(desk)
+def test_status__module_enabled_past_the_owners__is_a_caution(scene: CouncilScene) -> None:
+    propose(scene)
     enable = keccak256(b"enableModule(address)")[:4] + encode(["address"], [dev_address(2)])
-    send_as_safe(desk, desk.council.account, enable)
+    send_as_safe(scene, scene.council.account, enable)
 
-    outcome = run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
+    outcome = run("council", "status", proposal_path(scene), *scene.rpc, *scene.files)
 
     assert f"module {dev_address(2)} acts without any owner" in " ".join(outcome.out.split())
 
 
-def test_propose__module_enabled__is_a_caution_there_too(desk: Desk) -> None:
+def test_propose__module_enabled__is_a_caution_there_too(scene: CouncilScene) -> None:
     enable = keccak256(b"enableModule(address)")[:4] + encode(["address"], [dev_address(2)])
-    send_as_safe(desk, desk.council.account, enable)
+    send_as_safe(scene, scene.council.account, enable)
     words = f"module {dev_address(2)} acts without any owner"
 
-    shown = propose(desk)
-    proposal_path(desk).unlink()
-    for_a_script = propose(desk, CALLS, "--json")
+    shown = propose(scene)
+    proposal_path(scene).unlink()
+    for_a_script = propose(scene, CALLS, "--json")
 
     assert words in " ".join(shown.out.split())
     assert words in " ".join(for_a_script.err.split())
-    assert for_a_script.content == {"proposal": str(proposal_path(desk))}
+    assert for_a_script.content == {"proposal": str(proposal_path(scene))}
 
 
-def test_init__safe__writes_its_owners(desk: Desk, tmp_path: Path) -> None:
+def test_init__safe__writes_its_owners(scene: CouncilScene, tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
-    arguments = (desk.council.address, "--council", path, *desk.rpc)
+    arguments = (scene.council.address, "--council", path, *scene.rpc)
 
-    outcome = run("council", "init", *arguments, "--deployment", desk.chain.record_path)
+    outcome = run("council", "init", *arguments, "--deployment", scene.chain.record_path)
 
     assert outcome.code == 0, outcome.err
     assert "2 of 3 owners" in outcome.out
@@ -258,11 +271,11 @@ def test_init__safe__writes_its_owners(desk: Desk, tmp_path: Path) -> None:
     assert sorted(content["names"].values()) == sorted(dev_address(n) for n in OWNER_NUMBERS[:3])
 
 
-def test_init__contract_that_is_no_safe__is_refused(desk: Desk, tmp_path: Path) -> None:
-    registry = "0x" + desk.record.node_registry.address.hex()
-    arguments = (registry, "--council", tmp_path / "mine.json", *desk.rpc)
+def test_init__contract_that_is_no_safe__is_refused(scene: CouncilScene, tmp_path: Path) -> None:
+    registry = "0x" + scene.record.node_registry.address.hex()
+    arguments = (registry, "--council", tmp_path / "mine.json", *scene.rpc)
 
-    outcome = run("council", "init", *arguments, "--deployment", desk.chain.record_path)
+    outcome = run("council", "init", *arguments, "--deployment", scene.chain.record_path)
 
     assert outcome.code == 2
     assert "a Safe 1.4.1 or 1.5.0" in outcome.err

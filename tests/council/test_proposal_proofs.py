@@ -18,31 +18,31 @@ from chainkit.errors import ConfigurationError, TransactionFailed, UndecodedStat
 from chainkit.types import Receipt
 from support.chains.chain import dev_address, dev_secret
 from support.command_line import run
-from support.council.desk import PAYER, Desk
 from support.council.offline import in_one_line, paper
 from support.council.proposals import SECRETS, proposed
+from support.council.scene import PAYER, CouncilScene
 from support.council.trail import exec_calldata, safe_transaction
 
 
-def disabling(desk: Desk) -> Proposal:
-    call = desk.call("updateHealth", 100, False)
-    return desk.signed(desk.draft(call), [0, 1])
+def disabling(scene: CouncilScene) -> Proposal:
+    call = scene.call("updateHealth", 100, False)
+    return scene.signed(scene.draft(call), [0, 1])
 
 
-def execute(desk: Desk, proposal: Proposal) -> Receipt:
-    stands = desk.standing(proposal)
+def execute(scene: CouncilScene, proposal: Proposal) -> Receipt:
+    stands = scene.standing(proposal)
     prepared = execution.prepare(proposal, stands, dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
-    signed = execution.sign_execution(prepared, desk.sending, payer)
-    return execution.execute(prepared, desk.sending, signed)
+    signed = execution.sign_execution(prepared, scene.sending, payer)
+    return execution.execute(prepared, scene.sending, signed)
 
 
-def cheap(desk: Desk, data: bytes) -> bytes:
+def cheap(scene: CouncilScene, data: bytes) -> bytes:
     """Sign a transaction to the Safe that a block has after all that pay more."""
-    nonce = int(desk.chain.anvil.request("eth_getTransactionCount", dev_address(9), "latest"), 16)
-    fields = {"to": desk.council.account, "data": data, "gas": 1_000_000, "nonce": nonce}
+    nonce = int(scene.chain.anvil.request("eth_getTransactionCount", dev_address(9), "latest"), 16)
+    fields = {"to": scene.council.account, "data": data, "gas": 1_000_000, "nonce": nonce}
     fees = {"maxFeePerGas": 10**9, "maxPriorityFeePerGas": 0}
-    transaction = fields | fees | {"chainId": desk.record.chain_id}
+    transaction = fields | fees | {"chainId": scene.record.chain_id}
     return bytes(Account.sign_transaction(transaction, dev_secret(9)).raw_transaction)
 
 
@@ -57,25 +57,25 @@ def with_receipt(monkeypatch: pytest.MonkeyPatch, change: Callable[[Receipt], Re
 
 
 def test_execute__receipt_without_the_safes_event__is_no_success(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def without_events(receipt: Receipt) -> Receipt:
-        safe = desk.council.account
+        safe = scene.council.account
         return replace(receipt, logs=tuple(log for log in receipt.logs if log.address != safe))
 
     with_receipt(monkeypatch, without_events)
 
     with pytest.raises(TransactionFailed, match="ExecutionSuccess of 0x"):
-        execute(desk, disabling(desk))
+        execute(scene, disabling(scene))
 
 
 def test_execute__receipt_with_the_event_of_another_hash__is_no_success(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def of_another(receipt: Receipt) -> Receipt:
         logs = (
             log._replace(topics=(log.topics[0], b"\x07" * 32))
-            if log.address == desk.council.account and len(log.topics) == 2
+            if log.address == scene.council.account and len(log.topics) == 2
             else log
             for log in receipt.logs
         )
@@ -84,81 +84,83 @@ def test_execute__receipt_with_the_event_of_another_hash__is_no_success(
     with_receipt(monkeypatch, of_another)
 
     with pytest.raises(TransactionFailed, match="ExecutionSuccess of 0x"):
-        execute(desk, disabling(desk))
+        execute(scene, disabling(scene))
 
 
 def test_execute__undone_in_the_same_block__is_no_success(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proposal = disabling(desk)
-    undo = desk.call("updateHealth", 100, True)
-    later = safe_transaction(desk, InnerCall(undo.target, undo.calldata), nonce=proposal.nonce + 1)
+    proposal = disabling(scene)
+    undo = scene.call("updateHealth", 100, True)
+    later = safe_transaction(scene, InnerCall(undo.target, undo.calldata), nonce=proposal.nonce + 1)
     send = sending.send_transaction
 
     def send_and_undo(endpoint: object, signed: SignedTransaction) -> None:
-        desk.chain.pause_mining()
-        send(desk.endpoint, signed)
-        desk.chain.send_raw(cheap(desk, exec_calldata(later)))
-        desk.chain.mine()
+        scene.chain.pause_mining()
+        send(scene.endpoint, signed)
+        scene.chain.send_raw(cheap(scene, exec_calldata(later)))
+        scene.chain.mine()
 
     monkeypatch.setattr(sending, "send_transaction", send_and_undo)
 
     with pytest.raises(TransactionFailed, match="node 100 status: expected disabled, got enabled"):
-        execute(desk, proposal)
+        execute(scene, proposal)
 
 
-def test_simulate__contract_runs_code_that_nobody_knows__is_undecoded(desk: Desk) -> None:
-    implementation = desk.record.group_messages.implementation
+def test_simulate__contract_runs_code_that_nobody_knows__is_undecoded(scene: CouncilScene) -> None:
+    implementation = scene.record.group_messages.implementation
     assert implementation is not None
-    proposal = desk.draft(desk.call("pause", contract="GroupMessages"))
-    code = desk.endpoint.code(implementation.address, desk.endpoint.head().reference)
+    proposal = scene.draft(scene.call("pause", contract="GroupMessages"))
+    code = scene.endpoint.code(implementation.address, scene.endpoint.head().reference)
     place = "0x" + implementation.address.hex()
-    desk.chain.anvil.request("anvil_setCode", place, "0x" + code.hex() + "00")
-    desk.chain.mine()
+    scene.chain.anvil.request("anvil_setCode", place, "0x" + code.hex() + "00")
+    scene.chain.mine()
 
     with pytest.raises(UndecodedState):
-        simulate_proposal(proposal, desk.account(desk.endpoint.head()), desk.record)
+        simulate_proposal(proposal, scene.account(scene.endpoint.head()), scene.record)
 
 
 def test_sign__proposal_that_has_expired__is_refused(tmp_path: Path) -> None:
-    desk = paper(tmp_path, proposal=proposed(expires=int(time.time()) - 60))
+    scene = paper(tmp_path, proposal=proposed(expires=int(time.time()) - 60))
 
-    outcome = desk.sign(*desk.keystore(SECRETS[0]))
+    outcome = scene.sign(*scene.keystore(SECRETS[0]))
 
     assert outcome.code == 2
     assert "got one that expired" in in_one_line(outcome.err)
     assert "To sign" not in outcome.err
 
 
-def test_stand__safe_of_another_release_than_the_council_files__is_refused(desk: Desk) -> None:
+def test_stand__safe_of_another_release_than_the_council_files__is_refused(
+    scene: CouncilScene,
+) -> None:
     multi_send = known_contracts()["MultiSendCallOnly", "1.5.0"].address
     assert multi_send is not None
-    newer = replace(desk.council, safe=SafeSettings("1.5.0", multi_send))
+    newer = replace(scene.council, safe=SafeSettings("1.5.0", multi_send))
 
     with pytest.raises(ConfigurationError, match=r"1\.5\.0.*1\.4\.1"):
-        replace(desk, council=newer).standing(disabling(desk))
+        replace(scene, council=newer).standing(disabling(scene))
 
 
 def test_stand__safe_computes_another_hash__is_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(status, "hash_by_contract", lambda *_: b"\x07" * 32)
 
     with pytest.raises(ConfigurationError, match="SafeTx hash by"):
-        desk.standing(disabling(desk))
+        scene.standing(disabling(scene))
 
 
-def test_propose__slot_that_has_no_name__writes_no_file(desk: Desk) -> None:
-    implementation = desk.record.group_messages.implementation
+def test_propose__slot_that_has_no_name__writes_no_file(scene: CouncilScene) -> None:
+    implementation = scene.record.group_messages.implementation
     assert implementation is not None
-    code = desk.endpoint.code(implementation.address, desk.endpoint.head().reference)
+    code = scene.endpoint.code(implementation.address, scene.endpoint.head().reference)
     place = "0x" + implementation.address.hex()
-    desk.chain.anvil.request("anvil_setCode", place, "0x" + code.hex() + "00")
-    path = desk.folder / "pause.json"
+    scene.chain.anvil.request("anvil_setCode", place, "0x" + code.hex() + "00")
+    path = scene.folder / "pause.json"
 
     outcome = run(
         *("contracts", "pause", "GroupMessages", "--propose", path, "--reason", "a drill"),
-        *(*desk.rpc, *desk.files),
+        *(*scene.rpc, *scene.files),
     )
 
     assert outcome.code == 2, outcome.out

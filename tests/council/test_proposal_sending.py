@@ -23,10 +23,10 @@ from chainkit.errors import ConfigurationError, RefusedRequest, TransactionFaile
 from localnet.accounts import COUNCIL
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
-from support.council.desk import PAYER, REASON, Desk, plain_desk
 from support.council.offline import in_one_line
 from support.council.proposal_commands import execute as execute_command
 from support.council.proposal_commands import proposal_path, propose, sign, with_node
+from support.council.scene import PAYER, REASON, CouncilScene, plain_scene
 from support.council.trail import executed
 from support.endpoints.fault_proxy import Fault, FaultProxy
 from support.endpoints.faults import result_changed
@@ -36,45 +36,45 @@ ELSEWHERE = "c0de" * 10
 """Where the same code stands once more: whoever upgrades a proxy could put any other there."""
 
 
-def other_code(desk: Desk) -> None:
+def other_code(scene: CouncilScene) -> None:
     """Let GroupMessages run code at another address."""
-    proxy = desk.record.group_messages
+    proxy = scene.record.group_messages
     assert proxy.implementation is not None
-    code = desk.endpoint.code(proxy.implementation.address, desk.endpoint.head().reference)
-    desk.chain.anvil.request("anvil_setCode", f"0x{ELSEWHERE}", "0x" + code.hex())
+    code = scene.endpoint.code(proxy.implementation.address, scene.endpoint.head().reference)
+    scene.chain.anvil.request("anvil_setCode", f"0x{ELSEWHERE}", "0x" + code.hex())
     place = ("0x" + proxy.address.hex(), f"0x{IMPLEMENTATION_SLOT:064x}")
-    desk.chain.anvil.request("anvil_setStorageAt", *place, "0x" + ELSEWHERE.rjust(64, "0"))
-    desk.chain.mine()
+    scene.chain.anvil.request("anvil_setStorageAt", *place, "0x" + ELSEWHERE.rjust(64, "0"))
+    scene.chain.mine()
 
 
-def much_later(desk: Desk) -> None:
-    desk.chain.anvil.request("evm_increaseTime", 8 * 86_400)
-    desk.chain.mine()
+def much_later(scene: CouncilScene) -> None:
+    scene.chain.anvil.request("evm_increaseTime", 8 * 86_400)
+    scene.chain.mine()
 
 
-def another_executed(desk: Desk) -> None:
-    call = desk.call("setHttpAddressUpdatesOpen", True)
-    executed(desk, desk.signed(desk.draft(call), [1, 2]))
+def another_executed(scene: CouncilScene) -> None:
+    call = scene.call("setHttpAddressUpdatesOpen", True)
+    executed(scene, scene.signed(scene.draft(call), [1, 2]))
 
 
-def ready(desk: Desk) -> None:
+def ready(scene: CouncilScene) -> None:
     """Leave the proposal's file with enough signatures."""
-    assert propose(desk, PAUSE).code == 0
-    assert (sign(desk, 0).code, sign(desk, 1).code) == (0, 0)
+    assert propose(scene, PAUSE).code == 0
+    assert (sign(scene, 0).code, sign(scene, 1).code) == (0, 0)
 
 
-def is_paused(desk: Desk) -> bool:
-    answer = desk.state().ask("GroupMessages", desk.record.group_messages.address, "paused")
+def is_paused(scene: CouncilScene) -> bool:
+    answer = scene.state().ask("GroupMessages", scene.record.group_messages.address, "paused")
     return bool(answer)
 
 
-def broadcast(desk: Desk, *options: object) -> Outcome:
-    return execute_command(desk, "--broadcast", *desk.keystore(PAYER), *options)
+def broadcast(scene: CouncilScene, *options: object) -> Outcome:
+    return execute_command(scene, "--broadcast", *scene.keystore(PAYER), *options)
 
 
-def count(desk: Desk) -> int:
+def count(scene: CouncilScene) -> int:
     """How many transactions the payer has sent."""
-    return desk.endpoint.transaction_count(dev_address(PAYER), desk.endpoint.head().reference)
+    return scene.endpoint.transaction_count(dev_address(PAYER), scene.endpoint.head().reference)
 
 
 @pytest.mark.parametrize(
@@ -87,68 +87,70 @@ def count(desk: Desk) -> int:
 )
 @pytest.mark.parametrize("prompt", [(SignerOptions, "open"), (KeySigner, "sign_transaction")])
 def test_execute__chain_goes_on_while_the_payer_is_asked__is_refused(
-    desk: Desk,
+    scene: CouncilScene,
     monkeypatch: pytest.MonkeyPatch,
     prompt: tuple[type, str],
-    meanwhile: Callable[[Desk], None],
+    meanwhile: Callable[[CouncilScene], None],
     words: str,
 ) -> None:
-    ready(desk)
+    ready(scene)
     answered = getattr(*prompt)
 
     def slow(*arguments: Any) -> Any:
-        meanwhile(desk)
+        meanwhile(scene)
         monkeypatch.setattr(*prompt, answered)
         return answered(*arguments)
 
     monkeypatch.setattr(*prompt, slow)
-    before = count(desk)
+    before = count(scene)
 
-    outcome = broadcast(desk)
+    outcome = broadcast(scene)
 
     assert outcome.code == 2, outcome.out
     assert words in outcome.err
     assert "sending" not in outcome.out
-    assert count(desk) - before == (meanwhile is another_executed)
-    assert not is_paused(desk)
+    assert count(scene) - before == (meanwhile is another_executed)
+    assert not is_paused(scene)
 
 
 def test_execute__storage_changes_otherwise_than_shown__is_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready(desk)
+    ready(scene)
     simulate, shown = "chainkit.cli.council.execution.simulated", iter([("a: 1 -> 2",)])
     monkeypatch.setattr(simulate, lambda *_: next(shown, ("a: 1 -> 3",)))
 
-    outcome = broadcast(desk)
+    outcome = broadcast(scene)
 
     assert outcome.code == 2
     assert "expected as shown: a: 1 -> 2, got a: 1 -> 3" in outcome.err
-    assert not is_paused(desk)
+    assert not is_paused(scene)
 
 
-def prepared(desk: Desk, proposal: Proposal) -> Any:
-    return prepare(proposal, desk.standing(proposal), dev_address(PAYER))
+def prepared(scene: CouncilScene, proposal: Proposal) -> Any:
+    return prepare(proposal, scene.standing(proposal), dev_address(PAYER))
 
 
-def test_execute__proxy_runs_other_code_once_it_is_mined__is_no_success(desk: Desk) -> None:
-    proposal = desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
-    execution = prepared(desk, proposal)
-    signed = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
-    other_code(desk)
+def test_execute__proxy_runs_other_code_once_it_is_mined__is_no_success(
+    scene: CouncilScene,
+) -> None:
+    proposal = scene.signed(scene.draft(scene.call("pause", contract="GroupMessages")), [0, 1])
+    execution = prepared(scene, proposal)
+    signed = sign_execution(execution, scene.sending, KeySigner("key", dev_secret(PAYER)))
+    other_code(scene)
 
     with pytest.raises(TransactionFailed, match="code of GroupMessages: expected 0x"):
-        execute(execution, desk.sending, signed)
+        execute(execution, scene.sending, signed)
 
     # The other code answers that it is paused: that proves nothing.
-    assert is_paused(desk)
+    assert is_paused(scene)
 
 
-def test_code_afterwards__proxy_that_is_upgraded__is_the_new_one(desk: Desk) -> None:
-    pause = desk.draft(desk.call("pause", contract="GroupMessages"))
+def test_code_afterwards__proxy_that_is_upgraded__is_the_new_one(scene: CouncilScene) -> None:
+    pause = scene.draft(scene.call("pause", contract="GroupMessages"))
     runs = pause.grounds.runs["GroupMessages"]
     new = dev_address(9)
-    upgrade = desk.call("upgradeToAndCall", new, b"", contract="IdentityUpdates")
+    upgrade = scene.call("upgradeToAndCall", new, b"", contract="IdentityUpdates")
     both = Proposal((*pause.calls, upgrade), pause.grounds, pause.transaction, None)
 
     assert code_afterwards(pause) == {"GroupMessages": runs}
@@ -166,29 +168,29 @@ def tip(wei: int) -> Fault:
     )
 
 
-def test_execute__endpoint_asks_for_all_the_payer_has__is_refused(desk: Desk) -> None:
-    ready(desk)
-    before = count(desk)
+def test_execute__endpoint_asks_for_all_the_payer_has__is_refused(scene: CouncilScene) -> None:
+    ready(scene)
+    before = count(scene)
 
-    with FaultProxy(desk.chain.url) as proxy:
+    with FaultProxy(scene.chain.url) as proxy:
         proxy.arm(tip(10**15))
-        options = ("--broadcast", *desk.keystore(PAYER), "--rpc", proxy.url, *desk.files)
-        outcome = run("council", "execute", proposal_path(desk), *options)
+        options = ("--broadcast", *scene.keystore(PAYER), "--rpc", proxy.url, *scene.files)
+        outcome = run("council", "execute", proposal_path(scene), *options)
 
     assert outcome.code == 2, outcome.out
     assert "tip that the endpoint asks for: expected at most 100,000,000,000 wei" in outcome.err
-    assert count(desk) == before
+    assert count(scene) == before
 
 
-def test_execute__dearer_than_the_limit__is_refused_until_it_is_raised(desk: Desk) -> None:
-    ready(desk)
-    before = count(desk)
+def test_execute__dearer_than_the_limit__is_refused_until_it_is_raised(scene: CouncilScene) -> None:
+    ready(scene)
+    before = count(scene)
 
-    refused = broadcast(desk, "--max-cost", "0.000000000000000001")
+    refused = broadcast(scene, "--max-cost", "0.000000000000000001")
     assert refused.code == 2
     assert "expected at most 0.000000000000000001 ether (1 wei)" in refused.err
-    assert count(desk) == before
-    done = broadcast(desk, "--max-cost", "0.2")
+    assert count(scene) == before
+    done = broadcast(scene, "--max-cost", "0.2")
 
     assert done.code == 0, done.err
     costs = next(line for line in done.out.splitlines() if line.startswith("costs "))
@@ -196,18 +198,20 @@ def test_execute__dearer_than_the_limit__is_refused_until_it_is_raised(desk: Des
     assert done.out.index(costs) < done.out.index("sending ")
 
 
-def test_execute__for_a_script__tells_the_cost_on_standard_error(desk: Desk) -> None:
-    ready(desk)
+def test_execute__for_a_script__tells_the_cost_on_standard_error(scene: CouncilScene) -> None:
+    ready(scene)
 
-    outcome = broadcast(desk, "--json")
+    outcome = broadcast(scene, "--json")
 
     assert outcome.content["sent"]
     assert "costs           at most 0." in outcome.err
 
 
 @pytest.mark.parametrize("text", ["-1", "1e3", "0,1", "1 ether"])
-def test_execute__limit_that_is_no_decimal_number__is_refused(desk: Desk, text: str) -> None:
-    outcome = broadcast(desk, "--max-cost", text)
+def test_execute__limit_that_is_no_decimal_number__is_refused(
+    scene: CouncilScene, text: str
+) -> None:
+    outcome = broadcast(scene, "--max-cost", text)
 
     assert outcome.code == 2
     assert "--max-cost" in outcome.err and "a decimal number such as 0.1" in outcome.err
@@ -217,9 +221,9 @@ def test_registry__dearer_than_the_limit__is_refused(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     with_node(local_chain)
-    desk = plain_desk(local_chain, tmp_path)
-    files = ("--deployment", local_chain.record_path, *desk.rpc)
-    options = ("--broadcast", *desk.keystore(COUNCIL), *files)
+    scene = plain_scene(local_chain, tmp_path)
+    files = ("--deployment", local_chain.record_path, *scene.rpc)
+    options = ("--broadcast", *scene.keystore(COUNCIL), *files)
 
     refused = run("registry", "disable", 100, *options, "--max-cost", "0.000001")
     done = run("registry", "disable", 100, *options)
@@ -234,51 +238,53 @@ def test_propose__plain_accounts_transaction_is_dearer_than_the_limit__is_refuse
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     with_node(local_chain)
-    desk = plain_desk(local_chain, tmp_path)
-    own = ("--propose", proposal_path(desk), "--reason", REASON, *desk.files, *desk.rpc)
+    scene = plain_scene(local_chain, tmp_path)
+    own = ("--propose", proposal_path(scene), "--reason", REASON, *scene.files, *scene.rpc)
     limit = ("--max-cost", "0.000001")
 
-    drafts = [propose(desk, PAUSE, *limit), run("registry", "disable", 100, *own, *limit)]
+    drafts = [propose(scene, PAUSE, *limit), run("registry", "disable", 100, *own, *limit)]
 
     for refused in drafts:
         assert refused.code == 2
         assert "cost of the transaction" in refused.err
-    assert not proposal_path(desk).exists()
-    assert propose(desk, PAUSE).code == 0
+    assert not proposal_path(scene).exists()
+    assert propose(scene, PAUSE).code == 0
 
 
 def test_execute__plain_account_that_signed_for_more_than_the_limit__is_refused(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     with_node(local_chain)
-    desk = plain_desk(local_chain, tmp_path)
+    scene = plain_scene(local_chain, tmp_path)
     signer = KeySigner("key", dev_secret(COUNCIL))
     proposal = sign_proposal(
-        desk.draft(desk.call("updateHealth", 100, False)), desk.council, signer
+        scene.draft(scene.call("updateHealth", 100, False)), scene.council, signer
     )
-    execution = prepared(desk, proposal)
-    raw = sign_execution(execution, desk.sending, None).raw
+    execution = prepared(scene, proposal)
+    raw = sign_execution(execution, scene.sending, None).raw
     fields = TypedTransaction.from_bytes(HexBytes(raw)).as_dict()
     cost = fields["gas"] * fields["maxFeePerGas"]
 
-    assert sign_execution(execution, Sending(desk.endpoint, cost), None).raw == raw
+    assert sign_execution(execution, Sending(scene.endpoint, cost), None).raw == raw
     with pytest.raises(ConfigurationError, match="cost of the transaction"):
-        sign_execution(execution, Sending(desk.endpoint, cost - 1), None)
+        sign_execution(execution, Sending(scene.endpoint, cost - 1), None)
 
 
 # ------------------------------------------------------------------ past
 
 
-def status(desk: Desk, *options: object) -> Outcome:
-    return run("council", "status", proposal_path(desk), *desk.rpc, *desk.files, *options)
+def status(scene: CouncilScene, *options: object) -> Outcome:
+    return run("council", "status", proposal_path(scene), *scene.rpc, *scene.files, *options)
 
 
-def test_status__executed__says_by_which_transaction_and_simulates_nothing(desk: Desk) -> None:
-    ready(desk)
-    sent = broadcast(desk, "--json").content["transaction_hash"]
+def test_status__executed__says_by_which_transaction_and_simulates_nothing(
+    scene: CouncilScene,
+) -> None:
+    ready(scene)
+    sent = broadcast(scene, "--json").content["transaction_hash"]
 
-    block = desk.endpoint.head().reference
-    outcome, content = status(desk), status(desk, "--json").content
+    block = scene.endpoint.head().reference
+    outcome, content = status(scene), status(scene, "--json").content
 
     assert outcome.code == 1, outcome.err
     assert in_one_line(outcome.out) == f"executed in block {block} by transaction {sent}"
@@ -288,12 +294,12 @@ def test_status__executed__says_by_which_transaction_and_simulates_nothing(desk:
 
 
 def test_status__nonce_used_by_another_and_still_a_change__says_so_and_exits_1(
-    desk: Desk,
+    scene: CouncilScene,
 ) -> None:
-    ready(desk)
-    another_executed(desk)
+    ready(scene)
+    another_executed(scene)
 
-    outcome = status(desk)
+    outcome = status(scene)
 
     assert outcome.code == 1, outcome.err
     assert "storage" not in outcome.out
@@ -301,27 +307,27 @@ def test_status__nonce_used_by_another_and_still_a_change__says_so_and_exits_1(
 
 
 def test_contracts__both_logs_and_a_safe_among_the_senders__points_to_a_proposal(
-    desk: Desk,
+    scene: CouncilScene,
 ) -> None:
-    record = ("--deployment", desk.chain.record_path)
+    record = ("--deployment", scene.chain.record_path)
 
-    told = run("contracts", "pause", "all", *desk.rpc, *record)
+    told = run("contracts", "pause", "all", *scene.rpc, *record)
 
     assert told.code == 0, told.err
     assert told.out.endswith("add --propose FILE to draft one proposal of all calls\n")
 
 
 def test_sign__tip_that_no_chain_takes__is_refused_before_anything_is_signed(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    proposal = desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
-    execution = prepared(desk, proposal)
+    proposal = scene.signed(scene.draft(scene.call("pause", contract="GroupMessages")), [0, 1])
+    execution = prepared(scene, proposal)
     signed: list[Any] = []
     monkeypatch.setattr(KeySigner, "sign_transaction", lambda _, fields: signed.append(fields))
 
-    with FaultProxy(desk.chain.url) as proxy:
+    with FaultProxy(scene.chain.url) as proxy:
         proxy.arm(tip(10**12))
-        endpoint = type(desk.endpoint).connect(proxy.url)
+        endpoint = type(scene.endpoint).connect(proxy.url)
         with pytest.raises(RefusedRequest, match="tip that the endpoint asks for"):
             sign_execution(execution, Sending(endpoint), KeySigner("key", dev_secret(PAYER)))
 

@@ -17,25 +17,32 @@ from chainkit.signatures import keccak256
 from chainkit.types import Receipt
 from localnet.accounts import COUNCIL
 from support.chains.chain import LocalChain, dev_address, dev_secret
-from support.council.desk import OWNER_NUMBERS, PAYER, Desk, plain_desk, safe_desk, send_as_safe
 from support.council.proposal_commands import with_node
+from support.council.scene import (
+    OWNER_NUMBERS,
+    PAYER,
+    CouncilScene,
+    plain_scene,
+    safe_scene,
+    send_as_safe,
+)
 
 SENTINEL = "0x" + "1".rjust(40, "0")
 """Stands before the first owner in the Safe's list."""
 
 
-def disable(desk: Desk, node_id: int = 100) -> Call:
-    return desk.call("updateHealth", node_id, False)
+def disable(scene: CouncilScene, node_id: int = 100) -> Call:
+    return scene.call("updateHealth", node_id, False)
 
 
-def executed(desk: Desk, proposal: Proposal) -> Receipt:
-    execution = prepare(proposal, desk.standing(proposal), dev_address(PAYER))
-    payer = KeySigner("key", dev_secret(PAYER)) if desk.council.safe else None
-    return execute(execution, desk.sending, sign_execution(execution, desk.sending, payer))
+def executed(scene: CouncilScene, proposal: Proposal) -> Receipt:
+    execution = prepare(proposal, scene.standing(proposal), dev_address(PAYER))
+    payer = KeySigner("key", dev_secret(PAYER)) if scene.council.safe else None
+    return execute(execution, scene.sending, sign_execution(execution, scene.sending, payer))
 
 
-def is_enabled(desk: Desk, node_id: int = 100) -> bool:
-    registry, head = desk.registry(), desk.endpoint.head().reference
+def is_enabled(scene: CouncilScene, node_id: int = 100) -> bool:
+    registry, head = scene.registry(), scene.endpoint.head().reference
     return registry.node(node_id, head).node.is_enabled
 
 
@@ -45,27 +52,27 @@ def test_execute__enough_owners_signed__does_what_was_proposed(
     version: str, owners: int, threshold: int, local_chain: LocalChain, tmp_path: Path
 ) -> None:
     with_node(local_chain)
-    with safe_desk(local_chain, tmp_path, version, threshold, owners) as desk:
-        proposal = desk.draft(disable(desk))
-        signed = desk.signed(proposal, range(owners)[-threshold:])
+    with safe_scene(local_chain, tmp_path, version, threshold, owners) as scene:
+        proposal = scene.draft(disable(scene))
+        signed = scene.signed(proposal, range(owners)[-threshold:])
 
-        receipt = executed(desk, signed)
+        receipt = executed(scene, signed)
 
         assert receipt.succeeded
-        assert not is_enabled(desk)
-        assert desk.standing(signed).obstacles
+        assert not is_enabled(scene)
+        assert scene.standing(signed).obstacles
 
 
-def test_execute__several_calls__are_made_in_one_transaction(desk: Desk) -> None:
-    calls = [disable(desk)]
-    calls += [desk.call("pause", contract=name) for name in ("GroupMessages", "IdentityUpdates")]
+def test_execute__several_calls__are_made_in_one_transaction(scene: CouncilScene) -> None:
+    calls = [disable(scene)]
+    calls += [scene.call("pause", contract=name) for name in ("GroupMessages", "IdentityUpdates")]
 
-    receipt = executed(desk, desk.signed(desk.draft(*calls), [0, 1]))
+    receipt = executed(scene, scene.signed(scene.draft(*calls), [0, 1]))
 
-    state = desk.state()
-    assert not is_enabled(desk)
-    assert state.ask("GroupMessages", desk.record.group_messages.address, "paused")
-    assert state.ask("IdentityUpdates", desk.record.identity_updates.address, "paused")
+    state = scene.state()
+    assert not is_enabled(scene)
+    assert state.ask("GroupMessages", scene.record.group_messages.address, "paused")
+    assert state.ask("IdentityUpdates", scene.record.identity_updates.address, "paused")
     assert {log.address for log in receipt.logs} >= {call.target for call in calls}
 
 
@@ -73,71 +80,77 @@ def test_execute__plain_account__needs_no_key_once_it_is_signed(
     local_chain: LocalChain, tmp_path: Path
 ) -> None:
     with_node(local_chain)
-    desk = plain_desk(local_chain, tmp_path)
+    scene = plain_scene(local_chain, tmp_path)
     signer = KeySigner("key", dev_secret(COUNCIL))
-    signed = sign_proposal(desk.draft(disable(desk)), desk.council, signer)
+    signed = sign_proposal(scene.draft(disable(scene)), scene.council, signer)
 
-    executed(desk, signed)
+    executed(scene, signed)
 
-    assert not is_enabled(desk)
+    assert not is_enabled(scene)
 
 
-def test_execute__one_signature_short__is_refused_before_anything_is_sent(desk: Desk) -> None:
-    signed = desk.signed(desk.draft(disable(desk)), [0])
-    head = desk.endpoint.head()
+def test_execute__one_signature_short__is_refused_before_anything_is_sent(
+    scene: CouncilScene,
+) -> None:
+    signed = scene.signed(scene.draft(disable(scene)), [0])
+    head = scene.endpoint.head()
 
     with pytest.raises(ConfigurationError, match="1 more signature needed"):
-        executed(desk, signed)
+        executed(scene, signed)
 
-    assert desk.endpoint.head() == head
+    assert scene.endpoint.head() == head
 
 
-def test_execute__strangers_signature_among_them__is_refused(desk: Desk) -> None:
-    proposal = desk.signed(desk.draft(disable(desk)), [0, 1])
+def test_execute__strangers_signature_among_them__is_refused(scene: CouncilScene) -> None:
+    proposal = scene.signed(scene.draft(disable(scene)), [0, 1])
     signature = Account.unsafe_sign_hash(proposal.hash, dev_secret(PAYER)).signature
     signed = proposal.signed(signature)
 
     with pytest.raises(ConfigurationError, match=f"{dev_address(PAYER)}, who is no owner"):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
-def test_execute__second_time__is_refused(desk: Desk) -> None:
-    signed = desk.signed(desk.draft(disable(desk)), [0, 1])
-    executed(desk, signed)
+def test_execute__second_time__is_refused(scene: CouncilScene) -> None:
+    signed = scene.signed(scene.draft(disable(scene)), [0, 1])
+    executed(scene, signed)
 
     with pytest.raises(ConfigurationError, match="nonce 0 is used already"):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
-def test_execute__nonce_used_by_another__is_refused(desk: Desk) -> None:
-    signed = desk.signed(desk.draft(disable(desk)), [0, 1])
-    executed(desk, desk.signed(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)), [1, 2]))
+def test_execute__nonce_used_by_another__is_refused(scene: CouncilScene) -> None:
+    signed = scene.signed(scene.draft(disable(scene)), [0, 1])
+    executed(
+        scene, scene.signed(scene.draft(scene.call("setHttpAddressUpdatesOpen", True)), [1, 2])
+    )
 
     with pytest.raises(
         ConfigurationError,
         match="nonce 0 is used already: another transaction was executed in block",
     ):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
-def test_execute__before_its_turn__waits(desk: Desk) -> None:
-    signed = desk.signed(desk.draft(disable(desk), nonce=1), [0, 1])
+def test_execute__before_its_turn__waits(scene: CouncilScene) -> None:
+    signed = scene.signed(scene.draft(disable(scene), nonce=1), [0, 1])
 
     with pytest.raises(ConfigurationError, match="nonce 1 must wait"):
-        executed(desk, signed)
+        executed(scene, signed)
 
-    executed(desk, desk.signed(desk.draft(desk.call("setHttpAddressUpdatesOpen", True)), [1, 2]))
-    executed(desk, signed)
-    assert not is_enabled(desk)
+    executed(
+        scene, scene.signed(scene.draft(scene.call("setHttpAddressUpdatesOpen", True)), [1, 2])
+    )
+    executed(scene, signed)
+    assert not is_enabled(scene)
 
 
-def test_execute__expired__is_refused(desk: Desk) -> None:
-    signed = desk.signed(desk.draft(disable(desk), days=1), [0, 1])
-    desk.chain.anvil.request("evm_increaseTime", 86_400 + 60)
-    desk.chain.mine()
+def test_execute__expired__is_refused(scene: CouncilScene) -> None:
+    signed = scene.signed(scene.draft(disable(scene), days=1), [0, 1])
+    scene.chain.anvil.request("evm_increaseTime", 86_400 + 60)
+    scene.chain.mine()
 
     with pytest.raises(ConfigurationError, match="it has expired"):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
 def clock_at(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
@@ -145,146 +158,148 @@ def clock_at(monkeypatch: pytest.MonkeyPatch, seconds: int) -> None:
 
 
 def test_execute__expired_by_the_clock_and_no_block_came__is_refused(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    signed = desk.signed(desk.draft(disable(desk), days=1), [0, 1])
-    execution = prepare(signed, desk.standing(signed), dev_address(PAYER))
-    transaction = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
+    signed = scene.signed(scene.draft(disable(scene), days=1), [0, 1])
+    execution = prepare(signed, scene.standing(signed), dev_address(PAYER))
+    transaction = sign_execution(execution, scene.sending, KeySigner("key", dev_secret(PAYER)))
     clock_at(monkeypatch, signed.grounds.expires)
-    assert not desk.standing(signed).obstacles
+    assert not scene.standing(signed).obstacles
 
     clock_at(monkeypatch, signed.grounds.expires + 1)
 
-    assert desk.standing(signed).obstacles == ("it has expired",)
+    assert scene.standing(signed).obstacles == ("it has expired",)
     # The clock went on while the payer was asked: asked again, right before it is sent.
     with pytest.raises(ConfigurationError, match="it has expired"):
-        execute(execution, desk.sending, transaction)
-    assert is_enabled(desk)
+        execute(execution, scene.sending, transaction)
+    assert is_enabled(scene)
 
 
 def test_draft__endpoint_names_an_old_time__expires_from_the_clock_on(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    later = desk.endpoint.head().timestamp + 1_000_000
+    later = scene.endpoint.head().timestamp + 1_000_000
     clock_at(monkeypatch, later)
 
-    assert desk.draft(disable(desk), days=1).grounds.expires == later + 86_400
+    assert scene.draft(disable(scene), days=1).grounds.expires == later + 86_400
 
 
-def test_execute__fact_changed_since_it_was_drafted__is_refused(desk: Desk) -> None:
-    proposal = desk.draft(desk.call("transferFrom", dev_address(9), dev_address(7), 100))
-    signed = desk.signed(proposal, [0, 1])
-    other = desk.call("transferFrom", dev_address(9), dev_address(6), 100)
-    send_as_safe(desk, other.target, other.calldata)
+def test_execute__fact_changed_since_it_was_drafted__is_refused(scene: CouncilScene) -> None:
+    proposal = scene.draft(scene.call("transferFrom", dev_address(9), dev_address(7), 100))
+    signed = scene.signed(proposal, [0, 1])
+    other = scene.call("transferFrom", dev_address(9), dev_address(6), 100)
+    send_as_safe(scene, other.target, other.calldata)
 
     with pytest.raises(ConfigurationError, match="node 100 holder"):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
-def test_execute__fact_changed_but_the_call_is_still_possible__is_refused(desk: Desk) -> None:
+def test_execute__fact_changed_but_the_call_is_still_possible__is_refused(
+    scene: CouncilScene,
+) -> None:
     def grant(number: int) -> Call:
         account = dev_address(number)
-        return desk.call("grantRole", DEFAULT_ADMIN_ROLE, account, contract="GroupMessages")
+        return scene.call("grantRole", DEFAULT_ADMIN_ROLE, account, contract="GroupMessages")
 
-    signed = desk.signed(desk.draft(grant(6)), [0, 1])
+    signed = scene.signed(scene.draft(grant(6)), [0, 1])
     other = grant(7)
-    send_as_safe(desk, other.target, other.calldata)
+    send_as_safe(scene, other.target, other.calldata)
 
-    assert desk.standing(signed).change is not None
+    assert scene.standing(signed).change is not None
     with pytest.raises(
         ConfigurationError, match="changed since it was drafted: GroupMessages administrators was"
     ):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
-def test_execute__implementation_changed_since__is_refused(desk: Desk) -> None:
-    signed = desk.signed(desk.draft(desk.call("pause", contract="GroupMessages")), [0, 1])
-    proxy = desk.record.group_messages
+def test_execute__implementation_changed_since__is_refused(scene: CouncilScene) -> None:
+    signed = scene.signed(scene.draft(scene.call("pause", contract="GroupMessages")), [0, 1])
+    proxy = scene.record.group_messages
     assert proxy.implementation is not None
-    code = desk.endpoint.code(proxy.implementation.address, desk.endpoint.head().reference)
+    code = scene.endpoint.code(proxy.implementation.address, scene.endpoint.head().reference)
     # The same code elsewhere: whoever upgraded the proxy could have put any other there.
     elsewhere = "c0de" * 10
-    anvil = desk.chain.anvil
+    anvil = scene.chain.anvil
     anvil.request("anvil_setCode", f"0x{elsewhere}", "0x" + code.hex())
     place = ("0x" + proxy.address.hex(), f"0x{IMPLEMENTATION_SLOT:064x}")
     anvil.request("anvil_setStorageAt", *place, "0x" + elsewhere.rjust(64, "0"))
-    desk.chain.mine()
+    scene.chain.mine()
 
     with pytest.raises(ConfigurationError, match="code of GroupMessages was"):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
-def test_draft__what_changes_nothing__is_refused(desk: Desk) -> None:
+def test_draft__what_changes_nothing__is_refused(scene: CouncilScene) -> None:
     with pytest.raises(ConfigurationError, match="enabled already"):
-        desk.draft(desk.call("updateHealth", 100, True))
+        scene.draft(scene.call("updateHealth", 100, True))
 
 
-def test_draft__node_that_does_not_exist__is_refused(desk: Desk) -> None:
+def test_draft__node_that_does_not_exist__is_refused(scene: CouncilScene) -> None:
     with pytest.raises(ConfigurationError, match="node 900"):
-        desk.draft(disable(desk, 900))
+        scene.draft(disable(scene, 900))
 
 
-def test_draft__by_an_account_that_owns_nothing__is_refused(desk: Desk) -> None:
-    nobody = replace(desk.council, account=bytes.fromhex(dev_address(2)[2:]), safe=None)
+def test_draft__by_an_account_that_owns_nothing__is_refused(scene: CouncilScene) -> None:
+    nobody = replace(scene.council, account=bytes.fromhex(dev_address(2)[2:]), safe=None)
 
     with pytest.raises(ConfigurationError, match="sender of updateHealth"):
-        replace(desk, council=nobody).draft(disable(desk))
+        replace(scene, council=nobody).draft(disable(scene))
 
 
 def test_draft__council_file_that_takes_the_safe_for_a_plain_account__is_refused(
-    desk: Desk,
+    scene: CouncilScene,
 ) -> None:
     with pytest.raises(ConfigurationError, match="a contract"):
-        replace(desk, council=replace(desk.council, safe=None)).draft(disable(desk))
+        replace(scene, council=replace(scene.council, safe=None)).draft(disable(scene))
 
 
-def test_draft__council_file_with_another_multi_send__is_refused(desk: Desk) -> None:
-    assert desk.council.safe is not None
-    poisoned = replace(desk.council.safe, multi_send=desk.record.node_registry.address)
+def test_draft__council_file_with_another_multi_send__is_refused(scene: CouncilScene) -> None:
+    assert scene.council.safe is not None
+    poisoned = replace(scene.council.safe, multi_send=scene.record.node_registry.address)
 
     with pytest.raises(ConfigurationError, match="MultiSendCallOnly"):
-        replace(desk, council=replace(desk.council, safe=poisoned)).draft(disable(desk))
+        replace(scene, council=replace(scene.council, safe=poisoned)).draft(disable(scene))
 
 
-def test_draft__nonce_that_is_used__is_refused(desk: Desk) -> None:
-    executed(desk, desk.signed(desk.draft(disable(desk)), [0, 1]))
+def test_draft__nonce_that_is_used__is_refused(scene: CouncilScene) -> None:
+    executed(scene, scene.signed(scene.draft(disable(scene)), [0, 1]))
 
     with pytest.raises(ConfigurationError, match="nonce"):
-        desk.draft(desk.call("updateHealth", 100, True), nonce=0)
+        scene.draft(scene.call("updateHealth", 100, True), nonce=0)
 
 
-def test_execute__owner_replaced_since_he_signed__is_refused(desk: Desk) -> None:
-    signed = desk.signed(desk.draft(disable(desk)), [0, 1])
+def test_execute__owner_replaced_since_he_signed__is_refused(scene: CouncilScene) -> None:
+    signed = scene.signed(scene.draft(disable(scene)), [0, 1])
     first, second, _, successor, *_ = (dev_address(number) for number in OWNER_NUMBERS)
-    listed = list(desk.standing(signed).account.owners)
+    listed = list(scene.standing(signed).account.owners)
     before = ([SENTINEL, *listed])[listed.index(second)]
     arguments = encode(["address"] * 3, [before, second, successor])
     data = keccak256(b"swapOwner(address,address,address)")[:4] + arguments
-    send_as_safe(desk, desk.council.account, data)
+    send_as_safe(scene, scene.council.account, data)
 
     with pytest.raises(ConfigurationError, match=f"signed by {second}, who is no owner"):
-        executed(desk, signed)
+        executed(scene, signed)
 
-    assert first in desk.standing(signed).agreement.signed
+    assert first in scene.standing(signed).agreement.signed
 
 
-def test_execute__done_by_others_meanwhile__is_refused(desk: Desk) -> None:
-    call = desk.call("pause", contract="GroupMessages")
-    signed = desk.signed(desk.draft(call), [0, 1])
-    send_as_safe(desk, call.target, call.calldata)
+def test_execute__done_by_others_meanwhile__is_refused(scene: CouncilScene) -> None:
+    call = scene.call("pause", contract="GroupMessages")
+    signed = scene.signed(scene.draft(call), [0, 1])
+    send_as_safe(scene, call.target, call.calldata)
 
     with pytest.raises(ConfigurationError, match="yes already"):
-        executed(desk, signed)
+        executed(scene, signed)
 
 
-def test_execute__reverts_once_mined__fails_in_the_contracts_words(desk: Desk) -> None:
-    call = desk.call("pause", contract="GroupMessages")
-    signed = desk.signed(desk.draft(disable(desk), call), [0, 1])
-    execution = prepare(signed, desk.standing(signed), dev_address(PAYER))
-    sent = sign_execution(execution, desk.sending, KeySigner("key", dev_secret(PAYER)))
-    send_as_safe(desk, call.target, call.calldata)
+def test_execute__reverts_once_mined__fails_in_the_contracts_words(scene: CouncilScene) -> None:
+    call = scene.call("pause", contract="GroupMessages")
+    signed = scene.signed(scene.draft(disable(scene), call), [0, 1])
+    execution = prepare(signed, scene.standing(signed), dev_address(PAYER))
+    sent = sign_execution(execution, scene.sending, KeySigner("key", dev_secret(PAYER)))
+    send_as_safe(scene, call.target, call.calldata)
 
     with pytest.raises(TransactionFailed, match=r"expected status 1, got a revert: EnforcedPause"):
-        execute(execution, desk.sending, sent)
+        execute(execution, scene.sending, sent)
 
-    assert is_enabled(desk)
+    assert is_enabled(scene)

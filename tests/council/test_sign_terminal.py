@@ -17,94 +17,94 @@ from support.terminal import run_at_terminal
 PROGRAM = "from chainkit.cli.main import main; main()"
 
 
-def command(desk: Paper) -> list[str]:
-    arguments = ("council", "sign", str(desk.path), *desk.files, *desk.keystore(SECRETS[0]))
+def command(scene: Paper) -> list[str]:
+    arguments = ("council", "sign", str(scene.path), *scene.files, *scene.keystore(SECRETS[0]))
     return [sys.executable, "-c", PROGRAM, *arguments]
 
 
-def signers(desk: Paper) -> list[str]:
-    return list(read_proposal(desk.path, RECORD, SAFE).signatures)
+def signers(scene: Paper) -> list[str]:
+    return list(read_proposal(scene.path, RECORD, SAFE).signatures)
 
 
-def typed(desk: Paper, digits: int) -> str:
-    return desk.proposal.hash.hex()[:digits]
+def typed(scene: Paper, digits: int) -> str:
+    return scene.proposal.hash.hex()[:digits]
 
 
 def test_sign__digits_typed_at_a_terminal__signs(tmp_path: Path) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
 
-    done = run_at_terminal(command(desk), typed(desk, 16) + "\n")
+    done = run_at_terminal(command(scene), typed(scene, 16) + "\n")
 
     assert done.returncode == 0, done.stderr
     assert "WARNING" not in done.stderr
-    assert signers(desk) == [OWNERS[0]]
+    assert signers(scene) == [OWNERS[0]]
 
 
 def test_sign__digits_from_a_pipe__signs_nothing_and_does_not_ask(tmp_path: Path) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
 
     done = subprocess.run(
-        command(desk), input=typed(desk, 16) + "\n", capture_output=True, text=True, check=False
+        command(scene), input=typed(scene, 16) + "\n", capture_output=True, text=True, check=False
     )
 
     assert done.returncode == 2
     assert "expected a terminal, got a pipe or a file" in in_one_line(done.stderr)
     assert "To sign, type" not in done.stderr
     assert "SafeTx hash" in done.stdout
-    assert signers(desk) == []
+    assert signers(scene) == []
 
 
 def test_sign__digits_from_a_pipe_on_a_local_chain__signs_and_warns(tmp_path: Path) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
 
-    outcome = desk.sign(*desk.keystore(SECRETS[0]))
+    outcome = scene.sign(*scene.keystore(SECRETS[0]))
 
     assert outcome.code == 0, outcome.err
     assert "WARNING: THE DIGITS COME FROM A PIPE" in outcome.err
-    assert signers(desk) == [OWNERS[0]]
+    assert signers(scene) == [OWNERS[0]]
 
 
 def test_check_pipe__any_other_chain__is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
     monkeypatch.setattr("chainkit.cli.council.confirming.LOCAL_CHAIN_IDS", (1337,))
 
-    outcome = desk.sign(*desk.keystore(SECRETS[0]))
+    outcome = scene.sign(*scene.keystore(SECRETS[0]))
 
     assert outcome.code == 2
     assert "expected a local chain (1337), got chain id 31337" in in_one_line(outcome.err)
-    assert signers(desk) == []
+    assert signers(scene) == []
 
 
-def answered(desk: Paper, answer: str) -> Outcome:
-    arguments = (desk.path, *desk.files, *desk.keystore(SECRETS[0]), "--digits-from-pipe")
+def answered(scene: Paper, answer: str) -> Outcome:
+    arguments = (scene.path, *scene.files, *scene.keystore(SECRETS[0]), "--digits-from-pipe")
     return run("council", "sign", *arguments, typed=answer + "\n")
 
 
 @pytest.mark.parametrize("prefix", ["", "0x"])
 @pytest.mark.parametrize("digits", [16, 64])
 def test_sign__first_16_digits_or_all__signs(tmp_path: Path, digits: int, prefix: str) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
 
-    assert answered(desk, prefix + typed(desk, digits)).code == 0
-    assert signers(desk) == [OWNERS[0]]
+    assert answered(scene, prefix + typed(scene, digits)).code == 0
+    assert signers(scene) == [OWNERS[0]]
 
 
 @pytest.mark.parametrize("digits", [15, 17, 63])
 def test_sign__any_other_number_of_digits__signs_nothing(tmp_path: Path, digits: int) -> None:
-    desk = paper(tmp_path)
+    scene = paper(tmp_path)
 
-    outcome = answered(desk, typed(desk, digits))
+    outcome = answered(scene, typed(scene, digits))
 
     assert outcome.code == 2
     assert "expected its first 16 digits, or all 64" in outcome.err
-    assert signers(desk) == []
+    assert signers(scene) == []
 
 
 def test_sign__all_digits_but_the_last_is_wrong__signs_nothing(tmp_path: Path) -> None:
-    desk = paper(tmp_path)
-    last = "1" if desk.proposal.hash.hex()[-1] == "0" else "0"
+    scene = paper(tmp_path)
+    last = "1" if scene.proposal.hash.hex()[-1] == "0" else "0"
 
-    assert answered(desk, typed(desk, 63) + last).code == 2
-    assert signers(desk) == []
+    assert answered(scene, typed(scene, 63) + last).code == 2
+    assert signers(scene) == []

@@ -17,7 +17,7 @@ from chainkit.council.signing import PRIVATE_KEY_VARIABLE
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.chains.tampering import ADMINISTRATOR
 from support.command_line import PASSWORD, write_keystore
-from support.council.desk import OWNER_NUMBERS, safe_desk
+from support.council.scene import OWNER_NUMBERS, safe_scene
 from support.council.signers import FIELDS, dev_signer
 from support.council.upgrades import traces
 
@@ -88,14 +88,14 @@ def test_sign__account_of_ape_without_a_network__counts(
     local_chain: LocalChain, tmp_path: Path, ape_folder: Path
 ) -> None:
     write_account(ape_folder, OWNER_NUMBERS[0])
-    with safe_desk(local_chain, tmp_path) as desk:
-        proposal = desk.draft(desk.call("pause", contract=NAME))
+    with safe_scene(local_chain, tmp_path) as scene:
+        proposal = scene.draft(scene.call("pause", contract=NAME))
         path = tmp_path / "pause.json"
         write_proposal_file(path, proposal, is_new=True)
         typed = f"{proposal.hash.hex()[:16]}\ny\n{PASSWORD}\nn\n"
 
         done = run(
-            *("council", "sign", "--digits-from-pipe", path, *desk.files, "--account", ALIAS),
+            *("council", "sign", "--digits-from-pipe", path, *scene.files, "--account", ALIAS),
             typed=typed,
             without_network=True,
             APE_DATA_FOLDER=str(ape_folder),
@@ -103,7 +103,7 @@ def test_sign__account_of_ape_without_a_network__counts(
 
         assert done.returncode == 0, done.stderr
         assert not says_a_secret(done)
-        signed = read_proposal(path, desk.record, desk.council)
+        signed = read_proposal(path, scene.record, scene.council)
         assert list(signed.signatures) == [dev_address(OWNER_NUMBERS[0])]
 
 

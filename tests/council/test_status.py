@@ -5,29 +5,31 @@ from eth_utils.address import to_checksum_address
 from chainkit.council.safe.account import GUARD_SLOT
 from support.chains.tampering import write_code, write_slot
 from support.command_line import Outcome, run
-from support.council.desk import Desk, send_as_safe
 from support.council.offline import in_one_line
 from support.council.proposal_commands import execute, proposal_path, propose, sign
+from support.council.scene import CouncilScene, send_as_safe
 
 PAUSE = "- GroupMessages.pause: {}\n"
 
 
-def ready(desk: Desk) -> None:
+def ready(scene: CouncilScene) -> None:
     """Leave the proposal's file with enough signatures."""
-    assert propose(desk, PAUSE).code == 0
-    assert (sign(desk, 0).code, sign(desk, 1).code) == (0, 0)
+    assert propose(scene, PAUSE).code == 0
+    assert (sign(scene, 0).code, sign(scene, 1).code) == (0, 0)
 
 
-def status(desk: Desk) -> Outcome:
-    return run("council", "status", proposal_path(desk), *desk.rpc, *desk.files)
+def status(scene: CouncilScene) -> Outcome:
+    return run("council", "status", proposal_path(scene), *scene.rpc, *scene.files)
 
 
-def test_status__guard_refuses__says_what_a_guard_may_do_and_what_changed(desk: Desk) -> None:
-    ready(desk)
+def test_status__guard_refuses__says_what_a_guard_may_do_and_what_changed(
+    scene: CouncilScene,
+) -> None:
+    ready(scene)
     guard = b"\x67" * 20
-    write_code(desk.chain, guard, bytes.fromhex("5f5ffd"))
-    write_slot(desk.chain, desk.council.account, GUARD_SLOT, int.from_bytes(guard, "big"))
-    shown, dry = status(desk), execute(desk)
+    write_code(scene.chain, guard, bytes.fromhex("5f5ffd"))
+    write_slot(scene.chain, scene.council.account, GUARD_SLOT, int.from_bytes(guard, "big"))
+    shown, dry = status(scene), execute(scene)
 
     out = in_one_line(shown.out)
     assert (shown.code, dry.code) == (1, 2), shown.err
@@ -35,12 +37,12 @@ def test_status__guard_refuses__says_what_a_guard_may_do_and_what_changed(desk: 
     assert "in the way simulation: expected no revert" in out
 
 
-def test_status__call_changes_nothing_any_more__says_what_changed_too(desk: Desk) -> None:
-    ready(desk)
-    done = desk.call("pause", contract="GroupMessages")
-    send_as_safe(desk, done.target, done.calldata)
+def test_status__call_changes_nothing_any_more__says_what_changed_too(scene: CouncilScene) -> None:
+    ready(scene)
+    done = scene.call("pause", contract="GroupMessages")
+    send_as_safe(scene, done.target, done.calldata)
 
-    outcome = status(desk)
+    outcome = status(scene)
 
     out = in_one_line(outcome.out)
     assert outcome.code == 1, outcome.err

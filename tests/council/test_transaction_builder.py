@@ -12,27 +12,27 @@ from chainkit.council.safe import known_contracts, known_versions
 from localnet.deployment import PROJECT
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import run
-from support.council.desk import OWNER_NUMBERS, Desk, safe_desk
 from support.council.fake_registry import node_key
+from support.council.scene import OWNER_NUMBERS, CouncilScene, safe_scene
 
 DISABLE = "- NodeRegistry.updateHealth: {tokenId: 100, isHealthy: false}\n"
 PAUSE = "- GroupMessages.pause: {}\n"
 
 
-def exported(desk: Desk, calls: str) -> tuple[dict[str, Any], str]:
+def exported(scene: CouncilScene, calls: str) -> tuple[dict[str, Any], str]:
     """Return the batch file of a fresh proposal, and the proposal's SafeTx hash."""
-    calls_path, proposal, batch = (desk.folder / name for name in ("c.yaml", "p.json", "b.json"))
+    calls_path, proposal, batch = (scene.folder / name for name in ("c.yaml", "p.json", "b.json"))
     calls_path.write_text(calls)
-    arguments = ("--reason", "by Safe's own tools", *desk.rpc, *desk.files)
+    arguments = ("--reason", "by Safe's own tools", *scene.rpc, *scene.files)
     assert run("council", "propose", calls_path, proposal, *arguments).code == 0
-    outcome = run("council", "export", proposal, batch, *desk.files)
+    outcome = run("council", "export", proposal, batch, *scene.files)
     assert outcome.code == 0, outcome.err
     return json.loads(batch.read_text()), json.loads(proposal.read_text())["hashes"]["safe_tx"]
 
 
-def executed(desk: Desk, batch: dict[str, Any], owners: Sequence[int]) -> dict[str, str]:
-    assert desk.council.safe is not None
-    version = desk.council.safe.release
+def executed(scene: CouncilScene, batch: dict[str, Any], owners: Sequence[int]) -> dict[str, str]:
+    assert scene.council.safe is not None
+    version = scene.council.safe.release
     known = known_contracts()
     names = ("SafeL2", "SafeProxyFactory", "MultiSendCallOnly", "CompatibilityFallbackHandler")
     addresses = {name: known[name, version].address or b"" for name in names}
@@ -44,8 +44,8 @@ def executed(desk: Desk, batch: dict[str, Any], owners: Sequence[int]) -> dict[s
         "fallbackHandlerAddress": "CompatibilityFallbackHandler",
     }
     given = {
-        "url": desk.chain.url,
-        "safe": desk.council.address,
+        "url": scene.chain.url,
+        "safe": scene.council.address,
         "batch": batch,
         "keys": ["0x" + dev_secret(OWNER_NUMBERS[owner]).hex() for owner in owners],
         "contracts": {key: to_checksum_address(addresses[name]) for key, name in keys.items()},
@@ -67,13 +67,13 @@ def test_batch__executed_by_safes_own_kit__does_the_same_under_the_same_hash(
     version: str, calls: str, local_chain: LocalChain, tmp_path: Path
 ) -> None:
     local_chain.add_node(dev_address(9), node_key(1).public_key, "https://node.example")
-    with safe_desk(local_chain, tmp_path, version) as desk:
-        batch, expected = exported(desk, calls)
+    with safe_scene(local_chain, tmp_path, version) as scene:
+        batch, expected = exported(scene, calls)
 
-        found = executed(desk, batch, [0, 1])
+        found = executed(scene, batch, [0, 1])
 
         assert found["hash"] == expected
-        head = desk.endpoint.head().reference
-        assert not desk.registry().node(100, head).node.is_enabled
-        paused = desk.state().ask("GroupMessages", desk.record.group_messages.address, "paused")
+        head = scene.endpoint.head().reference
+        assert not scene.registry().node(100, head).node.is_enabled
+        paused = scene.state().ask("GroupMessages", scene.record.group_messages.address, "paused")
         assert paused == (calls != DISABLE)

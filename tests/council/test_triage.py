@@ -21,7 +21,7 @@ from chainkit.types import message_sent
 from support.audit.identities import key_of
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
-from support.council.desk import PAYER, Desk, safe_desk, send_as_safe
+from support.council.scene import PAYER, CouncilScene, safe_scene, send_as_safe
 from support.council.triage import AUDITOR, OTHER_AUDITOR, liveness_report, safety_report
 from support.payloads import commit
 
@@ -30,15 +30,15 @@ GROUP = b"\x01" * 32
 
 
 @pytest.fixture
-def desk(local_chain: LocalChain, tmp_path: Path) -> Iterator[Desk]:
+def scene(local_chain: LocalChain, tmp_path: Path) -> Iterator[CouncilScene]:
     """Five nodes of five operators, and the council's Safe."""
     for number, node_id in enumerate(NODE_IDS):
         added = local_chain.add_node(
             dev_address(2 + number), key_of(node_id).public_key, f"https://{node_id}.example"
         )
         assert added == node_id
-    with safe_desk(local_chain, tmp_path) as desk:
-        yield desk
+    with safe_scene(local_chain, tmp_path) as scene:
+        yield scene
 
 
 @pytest.fixture
@@ -64,9 +64,9 @@ def report(node_id: int, envelope: bytes, key: SigningKey = AUDITOR) -> bytes:
     return sign_inconsistency_report(node_id, [envelope], 1, key)
 
 
-def tampering(desk: Desk, node_id: int, seed: int = 1) -> bytes:
-    transaction = desk.chain.publish_message(GROUP, commit(GROUP))
-    return served(desk.chain, node_id, transaction, seed)
+def tampering(scene: CouncilScene, node_id: int, seed: int = 1) -> bytes:
+    transaction = scene.chain.publish_message(GROUP, commit(GROUP))
+    return served(scene.chain, node_id, transaction, seed)
 
 
 def put(heap: Path, files: dict[str, bytes]) -> None:
@@ -76,34 +76,34 @@ def put(heap: Path, files: dict[str, bytes]) -> None:
         path.write_bytes(data)
 
 
-def triage(desk: Desk, heap: Path, *options: object) -> Outcome:
-    outcome = run("council", "triage", heap, *desk.rpc, *desk.files[:2], *options)
+def triage(scene: CouncilScene, heap: Path, *options: object) -> Outcome:
+    outcome = run("council", "triage", heap, *scene.rpc, *scene.files[:2], *options)
     if "--json" not in options:
         # The folder of a test has a longer name than one line holds.
-        lines = [line.replace(str(desk.folder), "") for line in outcome.out.splitlines()]
+        lines = [line.replace(str(scene.folder), "") for line in outcome.out.splitlines()]
         assert max(map(len, [*lines, ""])) <= 100
     return outcome
 
 
-def propose(desk: Desk, heap: Path, *options: object) -> tuple[Outcome, Path]:
-    path = desk.folder / "disable.json"
-    return triage(desk, heap, "--propose", path, *desk.files[2:], *options), path
+def propose(scene: CouncilScene, heap: Path, *options: object) -> tuple[Outcome, Path]:
+    path = scene.folder / "disable.json"
+    return triage(scene, heap, "--propose", path, *scene.files[2:], *options), path
 
 
-def opened(desk: Desk, path: Path) -> Proposal:
-    return read_proposal(path, desk.record, desk.council)
+def opened(scene: CouncilScene, path: Path) -> Proposal:
+    return read_proposal(path, scene.record, scene.council)
 
 
-def carry_out(desk: Desk, proposal: Proposal) -> None:
+def carry_out(scene: CouncilScene, proposal: Proposal) -> None:
     """Let two of three owners sign, and anybody execute."""
-    signed = desk.signed(proposal, [0, 2])
-    execution = prepare(signed, desk.standing(signed), dev_address(PAYER))
+    signed = scene.signed(proposal, [0, 2])
+    execution = prepare(signed, scene.standing(signed), dev_address(PAYER))
     payer = KeySigner("key", dev_secret(PAYER))
-    execute(execution, desk.sending, sign_execution(execution, desk.sending, payer))
+    execute(execution, scene.sending, sign_execution(execution, scene.sending, payer))
 
 
-def disabled(desk: Desk) -> list[int]:
-    nodes = desk.registry().nodes(desk.endpoint.head().reference)
+def disabled(scene: CouncilScene) -> list[int]:
+    nodes = scene.registry().nodes(scene.endpoint.head().reference)
     return [node.node_id for node in nodes if not node.is_enabled]
 
 
@@ -114,9 +114,9 @@ def digests(heap: Path, *names: str) -> list[tuple[str, str]]:
 
 
 def test_triage__safety_proof__becomes_a_proposal_that_disables_the_node(
-    desk: Desk, heap: Path
+    scene: CouncilScene, heap: Path
 ) -> None:
-    envelope = tampering(desk, 300)
+    envelope = tampering(scene, 300)
     put(
         heap,
         {
@@ -125,71 +125,77 @@ def test_triage__safety_proof__becomes_a_proposal_that_disables_the_node(
             "more/copy.pb": report(300, envelope),
         },
     )
-    assert triage(desk, heap).code == 1
+    assert triage(scene, heap).code == 1
 
-    outcome, path = propose(desk, heap)
+    outcome, path = propose(scene, heap)
 
     assert outcome.code == 0, outcome.err
     assert "   300  enabled   critical       1        0          0  disable: one" in outcome.out
-    proposal = opened(desk, path)
+    proposal = opened(scene, path)
     grounds = proposal.grounds
     assert grounds.reason == "node 300: BLOCKCHAIN_INCONSISTENCY, proved"
     assert [(each.name, each.sha256) for each in grounds.evidence] == digests(heap, "first.pb")
     assert grounds.difference == ("node 300 status: enabled -> disabled",)
-    carry_out(desk, proposal)
-    assert disabled(desk) == [300]
+    carry_out(scene, proposal)
+    assert disabled(scene) == [300]
 
     path.unlink()
-    again, path = propose(desk, heap)
+    again, path = propose(scene, heap)
     assert again.code == 0, again.err
     assert "disabled already (one safety proof)" in again.out
     assert "nothing to propose: no file was written" in again.out
     assert not path.exists()
 
 
-def test_triage__liveness__is_proposed_once_enough_peers_tell(desk: Desk, heap: Path) -> None:
+def test_triage__liveness__is_proposed_once_enough_peers_tell(
+    scene: CouncilScene, heap: Path
+) -> None:
     for peer in (100, 200):
         for number in range(3):
             data = liveness_report(400, key_of(peer), time_ns=number)
             put(heap, {f"{peer}-{number}.pb": data})
-    waiting, path = propose(desk, heap)
+    waiting, path = propose(scene, heap)
     assert (waiting.code, path.exists()) == (0, False)
     assert "wait: 2 of 3 reporters" in waiting.out
 
     put(heap, {"500.pb": liveness_report(400, key_of(500), Misbehavior.SLOW_NODE)})
-    outcome, path = propose(desk, heap, "--reason", "it is down", "--json")
+    outcome, path = propose(scene, heap, "--reason", "it is down", "--json")
 
     assert outcome.code == 0, outcome.err
     assert outcome.content["proposal"] == str(path)
     assert outcome.content["nodes"][0]["reporters"] == 3
-    proposal = opened(desk, path)
+    proposal = opened(scene, path)
     assert proposal.grounds.reason == "it is down"
     assert [(each.name, each.sha256) for each in proposal.grounds.evidence] == digests(
         heap, "100-0.pb", "200-0.pb", "500.pb"
     )
-    carry_out(desk, proposal)
-    assert disabled(desk) == [400]
+    carry_out(scene, proposal)
+    assert disabled(scene) == [400]
 
 
-def test_triage__several_nodes__are_disabled_by_one_proposal(desk: Desk, heap: Path) -> None:
-    off = desk.call("updateHealth", 500, False)
-    send_as_safe(desk, off.target, off.calldata)
+def test_triage__several_nodes__are_disabled_by_one_proposal(
+    scene: CouncilScene, heap: Path
+) -> None:
+    off = scene.call("updateHealth", 500, False)
+    send_as_safe(scene, off.target, off.calldata)
     for node_id in (100, 300, 500):
-        put(heap, {f"{node_id}.pb": report(node_id, tampering(desk, node_id))})
+        put(heap, {f"{node_id}.pb": report(node_id, tampering(scene, node_id))})
 
-    outcome, path = propose(desk, heap)
+    outcome, path = propose(scene, heap)
 
     assert outcome.code == 0, outcome.err
     assert "disable         node 100, node 300\n" in outcome.out
-    proposal = opened(desk, path)
+    proposal = opened(scene, path)
     assert [call.arguments["tokenId"] for call in proposal.calls] == [100, 300]
     assert len(proposal.grounds.evidence) == 2
-    carry_out(desk, proposal)
-    assert disabled(desk) == [100, 300, 500]
+    carry_out(scene, proposal)
+    assert disabled(scene) == [100, 300, 500]
 
 
-def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: Path) -> None:
-    transaction = desk.chain.publish_message(GROUP, commit(GROUP))
+def test_triage__attacks_and_honest_mistakes__disable_nobody(
+    scene: CouncilScene, heap: Path
+) -> None:
+    transaction = scene.chain.publish_message(GROUP, commit(GROUP))
     invented = sign_originator_envelope(
         unsigned_originator_envelope(message_sent(GROUP, commit(GROUP), 1), 1_700_000_000),
         keccak256(b"invented"),
@@ -199,11 +205,11 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
     put(
         heap,
         {
-            "honest.pb": report(300, served(desk.chain, 300, transaction)),
+            "honest.pb": report(300, served(scene.chain, 300, transaction)),
             "invented.pb": report(300, invented),
-            "of-another.pb": report(300, served(desk.chain, 200, transaction, seed=1)),
+            "of-another.pb": report(300, served(scene.chain, 200, transaction, seed=1)),
             "itself.pb": liveness_report(300, key_of(300), time_ns=7),
-            "unregistered.pb": report(900, tampering(desk, 300)),
+            "unregistered.pb": report(900, tampering(scene, 300)),
             **{
                 f"chain-{peer}.pb": safety_report(
                     300, key_of(peer), Misbehavior.OUT_OF_ORDER, invented, is_from_node=True
@@ -222,8 +228,8 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
         },
     )
 
-    content = triage(desk, heap, "--json").content
-    outcome, path = propose(desk, heap)
+    content = triage(scene, heap, "--json").content
+    outcome, path = propose(scene, heap)
 
     assert (outcome.code, path.exists()) == (0, False)
     assert content["disable"] == []
@@ -243,14 +249,14 @@ def test_triage__attacks_and_honest_mistakes__disable_nobody(desk: Desk, heap: P
 
 
 def test_triage__endpoint_of_another_chain__could_not_be_checked(
-    desk: Desk, heap: Path, tmp_path: Path
+    scene: CouncilScene, heap: Path, tmp_path: Path
 ) -> None:
-    put(heap, {"first.pb": report(300, tampering(desk, 300))})
+    put(heap, {"first.pb": report(300, tampering(scene, 300))})
     record = tmp_path / "other.json"
-    text = desk.chain.record_path.read_text()
-    record.write_text(text.replace("0x" + desk.record.genesis_hash.hex(), "0x" + "11" * 32))
+    text = scene.chain.record_path.read_text()
+    record.write_text(text.replace("0x" + scene.record.genesis_hash.hex(), "0x" + "11" * 32))
 
-    outcome = run("council", "triage", heap, *desk.rpc, "--deployment", record)
+    outcome = run("council", "triage", heap, *scene.rpc, "--deployment", record)
 
     assert outcome.code == 2
     assert not outcome.out

@@ -19,7 +19,7 @@ from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import Log
 from support.chains.chain import dev_secret
 from support.command_line import Outcome, run
-from support.council.desk import OWNER_NUMBERS, PAYER, REASON, Desk
+from support.council.scene import OWNER_NUMBERS, PAYER, REASON, CouncilScene
 
 EVIDENCE = Evidence("node-100", "ab" * 32)
 RELAY = bytes(19) + b"\xe1"
@@ -27,8 +27,8 @@ _RELAY_CODE = "0x602036038060206000376000600082600060006000355af1601e575f5ffd5b0
 """Calls the address in the first word of its calldata with all that follows."""
 
 
-def run_log(desk: Desk, *options: object) -> Outcome:
-    return run("council", "log", *desk.rpc, *desk.files, *options)
+def run_log(scene: CouncilScene, *options: object) -> Outcome:
+    return run("council", "log", *scene.rpc, *scene.files, *options)
 
 
 def flat(outcome: Outcome) -> str:
@@ -36,51 +36,51 @@ def flat(outcome: Outcome) -> str:
     return " ".join(outcome.out.split())
 
 
-def trail_of(desk: Desk, first: int, *options: object) -> dict[str, Any]:
+def trail_of(scene: CouncilScene, first: int, *options: object) -> dict[str, Any]:
     """Return the trail from a height on, as a script reads it."""
-    outcome = run_log(desk, "--from-block", first, "--json", *options)
+    outcome = run_log(scene, "--from-block", first, "--json", *options)
     assert outcome.code in (0, 1), outcome.err
     content: dict[str, Any] = outcome.content
     assert content["clean"] is (outcome.code == 0)
     return content
 
 
-def next_block(desk: Desk) -> int:
-    return desk.endpoint.head().number + 1
+def next_block(scene: CouncilScene) -> int:
+    return scene.endpoint.head().number + 1
 
 
-def proposed(desk: Desk, *calls: Call, days: int = 7) -> Proposal:
+def proposed(scene: CouncilScene, *calls: Call, days: int = 7) -> Proposal:
     """Draft a proposal that rests on evidence."""
-    head = desk.endpoint.head()
+    head = scene.endpoint.head()
     terms = Terms(REASON, (EVIDENCE,), days, None)
-    return draft(desk.account(head), desk.record, head, calls, terms)
+    return draft(scene.account(head), scene.record, head, calls, terms)
 
 
-def executed(desk: Desk, proposal: Proposal) -> bytes:
+def executed(scene: CouncilScene, proposal: Proposal) -> bytes:
     """Send what was signed, a Safe's by PAYER; return the transaction's hash."""
     signatures, transaction = list(proposal.signatures.values()), proposal.transaction
     if isinstance(transaction, SafeTransaction):
         return send_execution(
-            desk, transaction, transaction.exec_calldata(pack(proposal.hash, signatures))
+            scene, transaction, transaction.exec_calldata(pack(proposal.hash, signatures))
         )
-    return desk.chain.send_raw(transaction.raw(signatures[0]))
+    return scene.chain.send_raw(transaction.raw(signatures[0]))
 
 
-def safe_transaction(desk: Desk, *calls: InnerCall, **changes: Any) -> SafeTransaction:
+def safe_transaction(scene: CouncilScene, *calls: InnerCall, **changes: Any) -> SafeTransaction:
     """Return what any tool could let the owners sign."""
     transaction = SafeTransaction.of_calls(
-        chain_id=desk.council.chain_id,
-        safe=desk.council.account,
-        nonce=desk.state().ask("Safe", desk.council.account, "nonce"),
+        chain_id=scene.council.chain_id,
+        safe=scene.council.account,
+        nonce=scene.state().ask("Safe", scene.council.account, "nonce"),
         calls=calls,
-        multi_send=safe_of(desk).multi_send,
+        multi_send=safe_of(scene).multi_send,
     )
     return replace(transaction, **changes)
 
 
-def safe_of(desk: Desk) -> SafeSettings:
-    assert desk.council.safe is not None
-    return desk.council.safe
+def safe_of(scene: CouncilScene) -> SafeSettings:
+    assert scene.council.safe is not None
+    return scene.council.safe
 
 
 def signature(owner: int, hash_: bytes) -> bytes:
@@ -93,28 +93,30 @@ def exec_calldata(transaction: SafeTransaction, owners: Sequence[int] = (0, 1)) 
     return transaction.exec_calldata(pack(transaction.hash, signatures))
 
 
-def send_execution(desk: Desk, transaction: SafeTransaction, calldata: bytes = b"") -> bytes:
+def send_execution(
+    scene: CouncilScene, transaction: SafeTransaction, calldata: bytes = b""
+) -> bytes:
     """Let PAYER execute a transaction, signed by the first two owners; return its hash."""
     data = calldata or exec_calldata(transaction)
-    return sent(desk, desk.council.account, data, PAYER)
+    return sent(scene, scene.council.account, data, PAYER)
 
 
-def relayed(desk: Desk, data: bytes) -> bytes:
+def relayed(scene: CouncilScene, data: bytes) -> bytes:
     """Execute through another contract."""
-    desk.chain.anvil.request("anvil_setCode", "0x" + RELAY.hex(), _RELAY_CODE)
-    return sent(desk, RELAY, desk.council.account.rjust(32, b"\0") + data, PAYER)
+    scene.chain.anvil.request("anvil_setCode", "0x" + RELAY.hex(), _RELAY_CODE)
+    return sent(scene, RELAY, scene.council.account.rjust(32, b"\0") + data, PAYER)
 
 
-def sent(desk: Desk, to: bytes, data: bytes, sender: int) -> bytes:
-    transaction = desk.chain.send(to, data, sender)
-    receipt = desk.endpoint.receipt(transaction)
+def sent(scene: CouncilScene, to: bytes, data: bytes, sender: int) -> bytes:
+    transaction = scene.chain.send(to, data, sender)
+    receipt = scene.endpoint.receipt(transaction)
     assert receipt is not None and receipt["status"] == "0x1", receipt
     return transaction
 
 
-def to_safe(desk: Desk, signature: str, *arguments: object) -> InnerCall:
+def to_safe(scene: CouncilScene, signature: str, *arguments: object) -> InnerCall:
     """Return a call of the Safe by itself, such as of ``enableModule(address)``."""
-    return InnerCall(desk.council.account, calldata_of(signature, *arguments))
+    return InnerCall(scene.council.account, calldata_of(signature, *arguments))
 
 
 def calldata_of(signature: str, *arguments: object) -> bytes:
@@ -131,11 +133,11 @@ class HidingEndpoint(Endpoint):
     @classmethod
     def of(
         cls,
-        desk: Desk,
+        scene: CouncilScene,
         hidden: Callable[[Log], bool] = lambda log: False,
         on_transaction: Callable[[], None] = lambda: None,
     ) -> HidingEndpoint:
-        endpoint = cls.connect(desk.chain.url)
+        endpoint = cls.connect(scene.chain.url)
         endpoint.hidden, endpoint.on_transaction = hidden, on_transaction
         return endpoint
 
@@ -147,6 +149,6 @@ class HidingEndpoint(Endpoint):
         self.on_transaction()
         return found
 
-    def trail(self, desk: Desk, first: int) -> Trail:
-        head = desk.endpoint.head().reference
-        return read_trail(self, desk.record, desk.council, KeptProposals(), first, head)
+    def trail(self, scene: CouncilScene, first: int) -> Trail:
+        head = scene.endpoint.head().reference
+        return read_trail(self, scene.record, scene.council, KeptProposals(), first, head)

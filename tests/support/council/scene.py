@@ -1,4 +1,4 @@
-"""A council at its desk: a real Safe on an anvil owns the contracts, its owners hold keystores."""
+"""A council on a chain: a real Safe on an anvil owns the contracts, its owners hold keystores."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REASON = "node 100 served what the chain does not hold"
 
 
 @dataclass(frozen=True)
-class Desk:
+class CouncilScene:
     """A chain whose contracts a council's account holds, with the files of its members."""
 
     chain: LocalChain
@@ -53,8 +53,8 @@ class Desk:
     owner_count: int
 
     @classmethod
-    def at(cls, chain: LocalChain, folder: Path) -> Desk:
-        """Return the desk of the council file in a folder."""
+    def at(cls, chain: LocalChain, folder: Path) -> CouncilScene:
+        """Return the scene with the council file of a folder."""
         return cls(chain, read_council(folder / "council.json"), folder, 0)
 
     @property
@@ -121,44 +121,44 @@ class Desk:
 
 
 @contextmanager
-def safe_desk(
+def safe_scene(
     chain: LocalChain,
     folder: Path,
     version: str = "1.4.1",
     threshold: int = 2,
     owners: int = 3,
     singleton: str = "SafeL2",
-) -> Iterator[Desk]:
+) -> Iterator[CouncilScene]:
     """Create a Safe on a chain and hand all contracts over to it."""
     deploy_safe_contracts(chain.anvil, version)
     addresses = [dev_address(number) for number in OWNER_NUMBERS[:owners]]
-    yield desk_of(chain, folder, addresses, version, threshold, singleton)
+    yield scene_of(chain, folder, addresses, version, threshold, singleton)
 
 
-def desk_of(
+def scene_of(
     chain: LocalChain,
     folder: Path,
     owners: Sequence[str],
     version: str = "1.4.1",
     threshold: int = 2,
     singleton: str = "SafeL2",
-) -> Desk:
+) -> CouncilScene:
     """Create a Safe of a deployed release for owners, and hand all contracts over to it."""
     safe = create_safe(chain.anvil, version, owners, threshold, singleton=singleton)
     _hand_over(chain, safe)
-    return _desk(chain, folder, safe, len(owners))
+    return _scene(chain, folder, safe, len(owners))
 
 
-def plain_desk(chain: LocalChain, folder: Path) -> Desk:
+def plain_scene(chain: LocalChain, folder: Path) -> CouncilScene:
     """Leave the contracts with the development account that the deployment gave them to."""
-    return _desk(chain, folder, bytes.fromhex(dev_address(COUNCIL)[2:]), 1)
+    return _scene(chain, folder, bytes.fromhex(dev_address(COUNCIL)[2:]), 1)
 
 
-def _desk(chain: LocalChain, folder: Path, account: bytes, owners: int) -> Desk:
+def _scene(chain: LocalChain, folder: Path, account: bytes, owners: int) -> CouncilScene:
     state = ContractState(chain.endpoint, chain.endpoint.head().reference)
     council = find_account_state(state, chain.record.chain_id, account).council
     write_council(folder / "council.json", council)
-    return Desk(chain, council, folder, owners)
+    return CouncilScene(chain, council, folder, owners)
 
 
 def _hand_over(chain: LocalChain, safe: bytes) -> None:
@@ -172,9 +172,9 @@ def _hand_over(chain: LocalChain, safe: bytes) -> None:
         chain.send(log.address, grant, COUNCIL)
 
 
-def send_as_safe(desk: Desk, to: bytes, data: bytes) -> None:
+def send_as_safe(scene: CouncilScene, to: bytes, data: bytes) -> None:
     """Let the Safe act past this package, as its owners could by other tools."""
-    _act(desk.chain, desk.council.account, to, data)
+    _act(scene.chain, scene.council.account, to, data)
 
 
 def _act(chain: LocalChain, sender: bytes, to: bytes, data: bytes) -> None:

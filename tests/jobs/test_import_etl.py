@@ -20,9 +20,9 @@ from support.audit.etl_fixtures import (
     LAST,
     NO_FAULTS,
     RECORD,
+    collect,
     expected_rows,
     plain,
-    told,
 )
 from support.audit.imports import read_chain
 from support.seeds import only_in_soak
@@ -57,7 +57,7 @@ def test_read__files_of_the_real_tool__are_what_the_node_said(
 ) -> None:
     source = EthereumEtl().read(spark, ETHEREUM_ETL / form)
 
-    found = told(source)
+    found = collect(source)
     assert found.faults == NO_FAULTS
     for table in CHAIN_TABLES:
         assert found.rows[table] == expected_rows(table)
@@ -160,7 +160,7 @@ def test_read__wrong_cells_of_csv__each_named_and_null(spark: SparkSession, tmp_
     with (folder / "blocks.csv").open("a") as file:
         file.write("17,0xab\n")
 
-    read = told(EthereumEtl().read(spark, folder))
+    read = collect(EthereumEtl().read(spark, folder))
 
     digits, wei = "0x and lower-case hex digits", 10**38 - 1
     found = read.faults
@@ -207,7 +207,7 @@ def test_read__wrong_cells_of_json__named(spark: SparkSession, tmp_path: Path) -
     with (folder / "blocks.json").open("a") as file:
         file.write('{"number": 17, "hash": "0x\n')
 
-    read = told(EthereumEtl().read(spark, folder))
+    read = collect(EthereumEtl().read(spark, folder))
 
     found = read.faults
     assert found["blocks"] == [("WRONG_ENCODING", "a whole row in each line")]
@@ -228,7 +228,7 @@ def test_read__partition_of_an_older_version__columns_found_by_name(
 
     change_csv(path, older)
 
-    read = told(EthereumEtl().read(spark, folder))
+    read = collect(EthereumEtl().read(spark, folder))
 
     nothing = dict.fromkeys(name for name in later if name != "withdrawals")
     assert read.rows["blocks"] == [
@@ -241,7 +241,7 @@ def test_read__transaction_twice__its_receipt_once(spark: SparkSession, tmp_path
     folder = copy(tmp_path, "csv")
     change_csv(folder / "transactions.csv", lambda rows: rows.append(rows[0]))
 
-    read = told(EthereumEtl().read(spark, folder))
+    read = collect(EthereumEtl().read(spark, folder))
 
     assert len(read.rows["transactions"]) == len(expected_rows("transactions")) + 1
     assert read.rows["receipts"] == expected_rows("receipts")

@@ -26,9 +26,9 @@ from support.audit.etl_fixtures import (
     LAST,
     NO_FAULTS,
     RECORD,
+    collect,
     expected_rows,
     plain,
-    told,
 )
 from support.audit.imports import read_chain
 from support.seeds import only_in_soak
@@ -59,7 +59,7 @@ def change_parquet(path: Path, change: Callable[[list[dict[str, Any]]], None]) -
 def test_read__bigquery__is_what_the_node_said(spark: SparkSession, form: str) -> None:
     source = BigQuery().read(spark, BIGQUERY / form)
 
-    found = told(source)
+    found = collect(source)
     assert found.faults == NO_FAULTS
     for table in CHAIN_TABLES:
         assert found.rows[table] == expected_rows(table)
@@ -69,7 +69,7 @@ def test_read__bigquery__is_what_the_node_said(spark: SparkSession, form: str) -
 def test_read__aws_with_exact_amounts__is_what_the_node_said(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    found = told(Aws().read(spark, exact_aws(tmp_path)))
+    found = collect(Aws().read(spark, exact_aws(tmp_path)))
 
     assert found.faults == NO_FAULTS
     for table in CHAIN_TABLES:
@@ -133,7 +133,7 @@ def test_read__wrong_cells_of_parquet__named(spark: SparkSession, tmp_path: Path
     change_parquet(folder / "blocks" / "000000000000.parquet", blocks)
     change_parquet(folder / "transactions" / "000000000000.parquet", transactions)
 
-    read = told(BigQuery().read(spark, folder))
+    read = collect(BigQuery().read(spark, folder))
 
     found = read.faults
     times = "timestamp: whole seconds from 1970 on, UTC"
@@ -143,7 +143,7 @@ def test_read__wrong_cells_of_parquet__named(spark: SparkSession, tmp_path: Path
         ("OUT_OF_RANGE", times),
         ("WRONG_ENCODING", times),
     ]
-    # A receipt's fault is told of the transaction's row, which holds the receipt.
+    # A receipt's fault is collect of the transaction's row, which holds the receipt.
     assert found["transactions"] == [
         ("MISSING_VALUE", "receipt_effective_gas_price: a value"),
         ("MISSING_VALUE", "receipt_status: a value"),

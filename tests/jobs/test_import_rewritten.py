@@ -15,7 +15,7 @@ from chainkit_jobs.adapters.bigquery import BigQuery
 from chainkit_jobs.adapters.cryo import Cryo
 from chainkit_jobs.adapters.footers import READ_CODECS
 from chainkit_jobs.adapters.importing import import_chain
-from support.audit.etl_fixtures import AWS, BIGQUERY, NO_FAULTS, expected_rows, told
+from support.audit.etl_fixtures import AWS, BIGQUERY, NO_FAULTS, collect, expected_rows
 from support.audit.imports import FIXTURES, answered_rows
 from support.audit.rewriting import REWRITERS, rewrite_each
 from support.seeds import only_in_soak
@@ -66,7 +66,7 @@ def test_read__bigquery_by_another_tool__is_what_the_node_said(
     for path in source.rglob("*.parquet"):
         REWRITERS[rewriter](path, "ZSTD", True)
 
-    found = told(BigQuery().read(spark, source))
+    found = collect(BigQuery().read(spark, source))
 
     assert found.faults == NO_FAULTS
     for table in CHAIN_TABLES:
@@ -79,10 +79,10 @@ def test_read__aws_by_each_tool_in_turn__is_what_aws_wrote(
 ) -> None:
     source = Path(shutil.copytree(AWS / "documented", tmp_path / "source"))
     shutil.copytree(AWS / "exact", source, dirs_exist_ok=True)
-    before = told(Aws().read(spark, source)).rows
+    before = collect(Aws().read(spark, source)).rows
     rewrite_each(source)
 
-    found = told(Aws().read(spark, source))
+    found = collect(Aws().read(spark, source))
 
     assert found.faults == NO_FAULTS
     assert found.rows == before

@@ -19,7 +19,7 @@ from chainkit_jobs.adapters.cryo import Cryo
 from chainkit_jobs.adapters.ethereum_etl import EthereumEtl
 from chainkit_jobs.adapters.importing import import_chain
 from chainkit_jobs.spark_paths import spark_paths
-from support.audit.etl_fixtures import ETHEREUM_ETL, NO_FAULTS, told
+from support.audit.etl_fixtures import ETHEREUM_ETL, NO_FAULTS, collect
 from support.audit.imports import FIXTURES
 from support.audit.reconcile_command import A, B, chain_of, node_of, reconcile
 
@@ -60,7 +60,7 @@ def test_read__etl_in_a_folder_named_like_a_pattern__has_every_row(
 ) -> None:
     source = shutil.copytree(ETHEREUM_ETL / form, odd / form)
 
-    found = told(EthereumEtl().read(spark, source))
+    found = collect(EthereumEtl().read(spark, source))
 
     assert found.faults == NO_FAULTS
     assert all(found.rows.values())

@@ -50,7 +50,7 @@ def expected_rows(table: str, untold: Iterable[str] = ()) -> list[dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
+class Collected:
     """The rows and faults that an adapter finds in a source."""
 
     rows: dict[str, list[dict[str, Any]]]
@@ -59,7 +59,7 @@ class Told:
     """By table: code and expectation of each faulty row, sorted."""
 
 
-def told(source: SourceTables) -> Told:
+def collect(source: SourceTables) -> Collected:
     """Collect a source: one job per table."""
     rows: dict[str, list[dict[str, Any]]] = {}
     faults: dict[str, list[tuple[str, str]]] = {}
@@ -72,7 +72,7 @@ def told(source: SourceTables) -> Told:
         faults[table] = sorted(
             (row["fault"]["code"], row["fault"]["expected"]) for row in collected if row["fault"]
         )
-    return Told(rows, faults)
+    return Collected(rows, faults)
 
 
 def plain(value: Any) -> Any:

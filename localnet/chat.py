@@ -65,12 +65,12 @@ class TwoPanes(App[None]):
         self.run_worker(self._do(self._stage.lie))
 
     async def _do(self, happen: Callable[[], Awaitable[str]]) -> None:
-        told = self.query_one("#told", Static)
-        told.update("…")
+        status = self.query_one("#told", Static)
+        status.update("…")
         try:
-            told.update(await happen())
+            status.update(await happen())
         except ChainkitError as error:
-            told.update(str(error))
+            status.update(str(error))
 
 
 async def play(played: Stage, tell: Callable[[str], None]) -> bool:

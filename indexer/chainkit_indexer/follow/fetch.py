@@ -145,9 +145,9 @@ def _logs_and_numbers(
             expected = f"the state of the recent block {last}"
             raise InconsistentAnswer(f"counter at {endpoint.name}", expected, "none") from None
         return logs, numbers
-    told = (parse_counter(endpoint, result, last) for result in results)
+    counted = (parse_counter(endpoint, result, last) for result in results)
     below = {each: None if counter is None else 0 for each, counter in deployment.counters.items()}
-    return logs, below | dict(zip(asked, told, strict=True))
+    return logs, below | dict(zip(asked, counted, strict=True))
 
 
 def _numbers(endpoint: Endpoint, deployment: FollowedDeployment, block: BlockReference) -> _Numbers:
@@ -271,15 +271,15 @@ def _count_through(
 
 def _check_counters(endpoint: Endpoint, last: IndexedBlock, numbers: _Numbers) -> frozenset[int]:
     """Compare the page with the contracts' counters; return the originators without a number."""
-    for originator_id, told in numbers.items():
-        if told not in (None, last.sequence_ids[originator_id]):
+    for originator_id, counted in numbers.items():
+        if counted not in (None, last.sequence_ids[originator_id]):
             raise InconsistentAnswer(
                 f"logs at {endpoint.name}",
-                f"all of originator {originator_id} up to sequence id {told}",
+                f"all of originator {originator_id} up to sequence id {counted}",
                 f"up to {last.sequence_ids[originator_id]}",
                 f"block {last.header.number}",
             )
-    return frozenset(originator_id for originator_id, told in numbers.items() if told is None)
+    return frozenset(originator_id for originator_id, counted in numbers.items() if counted is None)
 
 
 def _check_blooms(

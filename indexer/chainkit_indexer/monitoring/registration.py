@@ -19,7 +19,7 @@ class RegistrationNarrator:
         """Read the registry's history, and the database's identity, from a store."""
         self._store = store
         self._is_due = True
-        self._told = ""
+        self._logged = ""
 
     def look(self, result: RegistryStepResult | None) -> None:
         """Log this node's new status, once the registry was followed to its head."""
@@ -46,11 +46,11 @@ class RegistrationNarrator:
             return read_registry_state(connection, key)
 
     def _tell(self, state: RegistryState) -> None:
-        told, before = f"{state.node_id} {state.status}", self._told
-        self._told = told
+        status, before = f"{state.node_id} {state.status}", self._logged
+        self._logged = status
         is_enabled = state.node_id in state.enabled_nodes
         # A node that is in order from the start is no news.
-        if told == before or (is_enabled and not before):
+        if status == before or (is_enabled and not before):
             return
         fields = {"node_id": state.node_id, "status": state.status, "block": state.block.number}
         level = logging.INFO if is_enabled else logging.WARNING

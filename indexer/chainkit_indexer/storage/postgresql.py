@@ -269,11 +269,11 @@ class _Listener:
         self._schema = None if found is None else found[0]
 
     def wait(self, seconds: float) -> bool:
-        told = [*self._driver.notifies(timeout=seconds, stop_after=1)]
-        if told:
+        notified = [*self._driver.notifies(timeout=seconds, stop_after=1)]
+        if notified:
             # One look is enough for all that came together.
-            told += self._driver.notifies(timeout=0)
-        return any(each.payload == self._schema for each in told)
+            notified += self._driver.notifies(timeout=0)
+        return any(each.payload == self._schema for each in notified)
 
     def close(self) -> None:
         self._session.close()

@@ -156,6 +156,6 @@ def block_before(
         )
     for originator_id, counter in deployment.counters.items():
         # Without a counter, the stored number counts: the next page must continue it without a gap.
-        if counter and (told := read_counter(endpoint, counter, header.reference)) is not None:
-            sequence_ids[originator_id] = told
+        if counter and (counted := read_counter(endpoint, counter, header.reference)) is not None:
+            sequence_ids[originator_id] = counted
     return IndexedBlock(header, sequence_ids)

@@ -41,8 +41,8 @@ def completeness_faults(source: SourceTables) -> list[Fault]:
     suspects = found.where("problem.is_gas").select("block_number").distinct()
     roots = receipts_roots(source, suspects)
     is_whole = "problem.is_gas and coalesce(made_root = receipts_root, false)"
-    told = found.join(roots, "block_number", "left").where(f"not ({is_whole})")
-    return count_faults([_faults(told)])
+    doubtful = found.join(roots, "block_number", "left").where(f"not ({is_whole})")
+    return count_faults([_faults(doubtful)])
 
 
 def _faults(found: DataFrame) -> DataFrame:

@@ -199,14 +199,14 @@ def _of_stream(spark: SparkSession, directory: Path, files: Sequence[SourceFile]
 
 def _receipts(receipts: DataFrame, transactions: DataFrame) -> DataFrame:
     """Add the columns of the transactions alone: type, sender, recipient and offered price."""
-    told = ("transaction_type", "from_address", "to_address", "gas_price")
+    columns = ("transaction_type", "from_address", "to_address", "gas_price")
     # A repeated transaction must not double its receipt; the transactions' check reports the
     # repetition, and whether both rows are alike.
     by_hash = transactions.groupBy(sf.col("hash").alias("transaction_hash")).agg(
-        sf.min(sf.struct(*told)).alias("told")
+        sf.min(sf.struct(*columns)).alias("columns")
     )
     joined = receipts.join(by_hash, "transaction_hash", "left").select(
-        *receipts.columns, sf.col("told").isNull().alias("is_orphan"), "told.*"
+        *receipts.columns, sf.col("columns").isNull().alias("is_orphan"), "columns.*"
     )
     expected = "transaction_hash: of a row in transactions"
     orphan = fault(FaultCode.MISSING_VALUE, expected, "transaction_hash")

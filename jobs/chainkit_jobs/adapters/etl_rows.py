@@ -98,7 +98,7 @@ def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[
     """
     price, paid = _fee(frame, "gas_price", *_PRICED_TYPES), f"{prefix}effective_gas_price"
     is_offer = f"({quoted(paid)} is null and {price.value} is not null)"
-    told = number(frame, paid, tables.WEI)
+    paid_price = number(frame, paid, tables.WEI)
     cells = {
         "type": _type(frame),
         "status": number(frame, f"{prefix}status", pa.int64()),
@@ -109,8 +109,8 @@ def receipt_cells(frame: DataFrame, transaction_hash: str, prefix: str) -> dict[
         "cumulative_gas_used": number(frame, f"{prefix}cumulative_gas_used", pa.int64()),
         # Before London nodes left it out: the offered price is the paid one.
         "effective_gas_price": Cell(
-            f"case when {is_offer} then {price.value} else {told.value} end",
-            f"case when not {is_offer} then {told.fault} end",
+            f"case when {is_offer} then {price.value} else {paid_price.value} end",
+            f"case when not {is_offer} then {paid_price.fault} end",
         ),
     }
     for name in ("l1_fee", "l1_gas_used", "l1_gas_price"):

@@ -56,8 +56,8 @@ def _root_of(receipts: Sequence[Row] | None, logs: Sequence[Row] | None) -> byte
     cumulative, values = 0, []
     for row in sorted(map(_plain, receipts or ()), key=lambda row: row["transaction_index"]):
         cumulative += row["gas_used"]
-        told = row["cumulative_gas_used"]
-        gas = {"cumulative_gas_used": cumulative if told is None else told}
+        stated = row["cumulative_gas_used"]
+        gas = {"cumulative_gas_used": cumulative if stated is None else stated}
         try:
             values.append(receipt_bytes(row | gas, logs_of.pop(row["transaction_index"], ())))
         except (MalformedData, Unprovable):

@@ -77,8 +77,8 @@ def _with_cumulative_gas(receipts: DataFrame) -> DataFrame:
     """Sum the gas up to each transaction of its block where the source lacks the sum."""
     # Within the partitions that there are: no second shuffle.
     up_to_here = Window.partitionBy(_RANGE, "block_number").orderBy("transaction_index")
-    told, counted = sf.col("cumulative_gas_used"), sf.sum("gas_used").over(up_to_here)
-    return receipts.withColumn("cumulative_gas_used", sf.coalesce(told, counted))
+    stated, counted = sf.col("cumulative_gas_used"), sf.sum("gas_used").over(up_to_here)
+    return receipts.withColumn("cumulative_gas_used", sf.coalesce(stated, counted))
 
 
 def _writer(

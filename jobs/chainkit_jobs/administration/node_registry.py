@@ -123,8 +123,8 @@ class NodeRegistryReplay:
         allowed = _ANNOUNCED.get(event)
         for change, happened in changes.items():
             if happened and change != allowed:
-                told = f"{event} tells of {allowed}" if event else "nothing was told"
-                self.report(log, f"node {after.node_id} without {change}: {told}", change)
+                stated = f"{event} tells of {allowed}" if event else "nothing was told"
+                self.report(log, f"node {after.node_id} without {change}: {stated}", change)
 
     def _require_owner(self, log: Log, event: str, account: str) -> None:
         if account != self.owner:

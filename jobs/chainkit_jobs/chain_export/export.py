@@ -88,14 +88,14 @@ def export_chain(
     range_blocks: int | None = None,
     parallel: int = DEFAULT_PARALLEL,
     progress: ProgressCallback = lambda more, blocks: None,
-    tell: Callable[[str], None] = lambda sentence: None,
+    report: Callable[[str], None] = lambda sentence: None,
 ) -> Exported:
     """Bring the export in a folder up to ``end``, on the chain that ends in it.
 
     ``range_blocks`` is the folder's own where it is not given, or else DEFAULT_RANGE_BLOCKS; at
     most ``2 * parallel`` chunks are in memory. A killed export leaves the last published state, and
     the next run continues after it; ranges that a reorg retracted since are fetched again, and
-    ``tell`` is called with a line about this. Raises InconsistentAnswer where the answers
+    ``report`` is called with a line about this. Raises InconsistentAnswer where the answers
     contradict each other or the contracts' counters, or the chain is no longer the pinned one:
     asking again may help; StoreError, with nothing changed, where the folder holds anything but an
     earlier export of the same chain, or a file of it changed its size.
@@ -118,7 +118,7 @@ def export_chain(
             if is_complete(before, end):
                 return Exported(before, tuple(sorted(before.files)), 0)
             kept = KeptRanges(directory, before, size)
-            kept.drop_retracted(endpoint, end, tell)
+            kept.drop_retracted(endpoint, end, report)
         run = _Run(endpoint, deployment, folder, directory, about, end)
         run.begin(first_block, kept)
         fetched = run.fetch(size, parallel, progress)

@@ -53,7 +53,7 @@ class KeptRanges:
         return self._end_of(self._ranges[-1]) if self._ranges else None
 
     def drop_retracted(
-        self, endpoint: Endpoint, end: BlockReference, tell: Callable[[str], None]
+        self, endpoint: Endpoint, end: BlockReference, report: Callable[[str], None]
     ) -> None:
         """Drop, and report, ranges whose last block is not on the chain that ends in ``end``."""
         dropped: BlockRange | None = None
@@ -64,7 +64,7 @@ class KeptRanges:
                 break
             dropped = self._ranges.pop()
         if dropped is not None:
-            tell(
+            report(
                 f"{self._directory}: the chain was reorganised since the last run, "
                 f"fetching block {dropped.first} and all above again"
             )

@@ -98,7 +98,7 @@ def export_chain_command(
             range_blocks,
             parallel,
             progress,
-            tell=lambda sentence: click.echo(sentence, err=True),
+            report=lambda sentence: click.echo(sentence, err=True),
         )
     if as_json:
         echo_json(_as_json(exported))

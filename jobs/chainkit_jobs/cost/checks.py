@@ -65,8 +65,8 @@ def check_costs(chain: Export, carried: DataFrame, costs: DataFrame) -> None:
         sf.count_if("has_logs").alias("with_logs"),
     ).collect()
     if row["rows"] != row["transactions"]:
-        told = f"{row['rows']} rows for {row['transactions']}"
-        raise _unusable(chain, "each transaction and receipt once", told)
+        got = f"{row['rows']} rows for {row['transactions']}"
+        raise _unusable(chain, "each transaction and receipt once", got)
     if row["without_block"]:
         raise _missing(chain, "the block", row["without_block"])
     if row["without_transaction"]:

@@ -171,8 +171,10 @@ def header_doubt(answer: Mapping[str, Any]) -> str:
         hardfork: [each for each in _names(columns) if answer.get(each) is None]
         for hardfork, columns in HEADER_COLUMNS_BY_HARDFORK.items()
     }
-    told = [f"{', '.join(names)} ({hardfork})" for hardfork, names in absent.items() if names]
-    return f"whose fields do not have its hash: it may lack {', '.join(told)}" if told else ""
+    absences = [f"{', '.join(names)} ({hardfork})" for hardfork, names in absent.items() if names]
+    return (
+        f"whose fields do not have its hash: it may lack {', '.join(absences)}" if absences else ""
+    )
 
 
 def _names(columns: Iterable[Column]) -> list[str]:

@@ -207,15 +207,15 @@ def _proved_contents(
     subject, about_receipts = f"block {number}", f"receipts of block {number}"
     if not isinstance(block, dict) or not isinstance(receipts, list):
         raise client.inconsistent(subject, "a block and its receipts", "none")
-    told = [each for each in receipts if each is not None]
-    named = client.parsed(subject, lambda each: {value.get("blockHash") for value in each}, told)
+    present = [each for each in receipts if each is not None]
+    named = client.parsed(subject, lambda each: {value.get("blockHash") for value in each}, present)
     if {block.get("hash"), *named - {None}} != {hex0x(header.hash)}:
         raise client.inconsistent(subject, "the same block twice", "another one")
     sent = _sent(client, number, block, chain_id)
     _check_root(client, f"transactions of block {number}", sent, roots.transactions)
-    if len(told) < len(receipts):
+    if len(present) < len(receipts):
         # Nodes that lag, or that forgot old transactions, answer so: that proves no lie.
-        got = f"null for {len(receipts) - len(told)} of them"
+        got = f"null for {len(receipts) - len(present)} of them"
         raise Unprovable(about_receipts, f"{len(sent.encoded)} receipts", got)
     if len(receipts) != len(sent.encoded):
         expected, found = f"{len(sent.encoded)} receipts", len(receipts)

@@ -192,8 +192,8 @@ class FailureSorter:
         read = read_rate_limit if query is None else read_refusal
         said = read(about.code, about.message, about.data) if about else None
         if status == 429 or (said is not None and said.kind is RefusalKind.RATE):
-            told = said.retry_after if said is not None else None
-            return self._rate_limited(got, told if pause is None else pause)
+            stated = said.retry_after if said is not None else None
+            return self._rate_limited(got, stated if pause is None else pause)
         if query is not None and (error := self._refused_logs(failure, about, query)):
             return error
         if method in _STATE_METHODS and status == 403:

@@ -144,14 +144,14 @@ def main() -> NoReturn:
     except OSError as error:
         if error.filename is None:
             _drop_output()
-        _end(COULD_NOT, _told(error))
+        _end(COULD_NOT, _reason_of(error))
     except Exception:
         traceback.print_exc()
         _end(COULD_NOT)
     _end(code if isinstance(code, int) else 0)
 
 
-def _told(error: OSError) -> str:
+def _reason_of(error: OSError) -> str:
     if isinstance(error, FileNotFoundError) and error.filename is not None:
         return f"{error.filename} does not exist"
     return f"{error.filename or 'output'}: {error.strerror or error}"

@@ -23,7 +23,7 @@ class Comparison:
         return not self.is_compared or self.expected == self.got
 
 
-def told(subject: str, expected: str | None, got: str) -> Comparison:
+def compared(subject: str, expected: str | None, got: str) -> Comparison:
     """Compare with the expected value; without one, only show the value."""
     return Comparison(subject, expected or "", got, is_compared=expected is not None)
 

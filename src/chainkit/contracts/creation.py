@@ -20,7 +20,7 @@ from eth_utils.address import to_checksum_address
 from chainkit.chain import LogFilter, parse_integer
 from chainkit.chain.log_ranges import logs_by_pieces
 from chainkit.contracts.artifacts import creation_code, identify_release
-from chainkit.contracts.comparison import Comparison, code_words, told
+from chainkit.contracts.comparison import Comparison, code_words, compared
 from chainkit.contracts.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.contracts.interface import render_call, shipped_interface
 from chainkit.contracts.parameters import Parameters
@@ -97,7 +97,7 @@ def _first(subject: str, account: bytes, deployer: bytes, allowed: Collection[by
     words = to_checksum_address(account) if account else "unknown"
     if account == deployer and account not in allowed:
         return Comparison(subject, "not the deployer", f"the deployer {words}")
-    return told(subject, None, words)
+    return compared(subject, None, words)
 
 
 def _compare_proxy(
@@ -124,7 +124,7 @@ def _compare_proxy(
             "initialize", named, bounds.minimum, bounds.maximum
         )
         _, wanted = _initialization(proxy.name, data)
-    yield told(f"first call to {proxy.name}", wanted, got)
+    yield compared(f"first call to {proxy.name}", wanted, got)
     allowed = [each.message_admin for each in (record.parameters, council) if each]
     yield _first(f"first administrator of {proxy.name}", admin, record.deployer, allowed)
 

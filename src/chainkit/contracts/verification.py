@@ -19,7 +19,7 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.chain import Endpoint
 from chainkit.contracts.artifacts import identify_release, immutables_of, runtime_code
-from chainkit.contracts.comparison import Comparison, code_words, told
+from chainkit.contracts.comparison import Comparison, code_words, compared
 from chainkit.contracts.creation import compare_creations, compare_roles
 from chainkit.contracts.deployment import DeployedContract, DeploymentRecord, RecordedParameters
 from chainkit.contracts.implementation import initialization_words
@@ -179,15 +179,15 @@ class _Comparisons:
         bounds, known = state.payload_bounds(name, address), self._parameters
         wanted = known.payload_bounds.get(name) if known else None
         expected = None if wanted is None else str(wanted)
-        yield told(f"payload bounds of {name}", expected, str(bounds))
+        yield compared(f"payload bounds of {name}", expected, str(bounds))
         paused = state.ask(name, address, "paused")
-        yield told(f"pause of {name}", None, "paused" if paused else "not paused")
+        yield compared(f"pause of {name}", None, "paused" if paused else "not paused")
 
     def _administrators(self, proxy: DeployedContract) -> Iterator[Comparison]:
         name, state, known = proxy.name, self._state, self._parameters
         found = state.administrators(name, proxy.address)
         expected = to_checksum_address(known.message_admin) if known else None
-        yield told(f"administrators of {name}", expected, ", ".join(found) or "nobody")
+        yield compared(f"administrators of {name}", expected, ", ".join(found) or "nobody")
         # Holders of the role above the administrators' role can name more administrators.
         role = state.ask(name, proxy.address, "getRoleAdmin", DEFAULT_ADMIN_ROLE)
         subject = f"role that names administrators of {name}"
@@ -211,13 +211,13 @@ class _Comparisons:
             subject = f"caller {function} of {sequence.name}"
             yield Comparison(subject, to_checksum_address(proxy.address), got)
         last = self._state.ask(sequence.name, sequence.address, "last")
-        yield told(f"last sequence id of {sequence.name}", None, str(last))
+        yield compared(f"last sequence id of {sequence.name}", None, str(last))
 
     def _registry_state(self, registry: DeployedContract) -> Iterator[Comparison]:
         name, address, known = registry.name, registry.address, self._parameters
         owner = to_checksum_address(self._state.ask(name, address, "owner"))
         expected = to_checksum_address(known.registry_owner) if known else None
-        yield told(f"owner of {name}", expected, owner)
+        yield compared(f"owner of {name}", expected, owner)
         pending = to_checksum_address(self._state.ask(name, address, "pendingOwner"))
         yield Comparison(
             f"pending owner of {name}", "nobody", "nobody" if pending == _NOBODY else pending
@@ -225,13 +225,15 @@ class _Comparisons:
         is_deployer = owner == to_checksum_address(self._record.deployer)
         yield self._deployer(f"in {name}", expected, "owner" if is_deployer else _NOTHING)
         is_open = self._state.ask(name, address, "httpAddressUpdatesOpen")
-        yield told(f"operators' address updates in {name}", None, "open" if is_open else "closed")
+        yield compared(
+            f"operators' address updates in {name}", None, "open" if is_open else "closed"
+        )
 
     def _deployer(self, place: str, council: str | None, got: str) -> Comparison:
         """Compare the deployer's roles: none, unless the deployer is the council's own account."""
         deployer = to_checksum_address(self._record.deployer)
         subject = f"what deployer {deployer} holds {place}"
-        return told(subject, None if deployer == council else _NOTHING, got)
+        return compared(subject, None if deployer == council else _NOTHING, got)
 
 
 def _watched(comparisons: Iterator[Comparison]) -> Comparing:
@@ -244,7 +246,7 @@ def _watched(comparisons: Iterator[Comparison]) -> Comparing:
 
 def _untold(contract: DeployedContract) -> Comparison:
     subject = f"answers of {contract.name} {to_checksum_address(contract.address)}"
-    return told(subject, None, "not asked: what answers is not the code of this package")
+    return compared(subject, None, "not asked: what answers is not the code of this package")
 
 
 def _kind(is_contract: bool) -> str:

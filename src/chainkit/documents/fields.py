@@ -209,10 +209,10 @@ class Faults:
             raise self._errors[0]
         if not self._errors:
             return
-        told, others = self._errors[:MOST_FAULTS], len(self._errors) - MOST_FAULTS
-        expected = "; ".join(f"{error.place} {error.expected}" for error in told)
-        got = "; ".join(f"{error.place} {error.got}" for error in told)
-        place = ", ".join(error.place for error in told)
+        shown, others = self._errors[:MOST_FAULTS], len(self._errors) - MOST_FAULTS
+        expected = "; ".join(f"{error.place} {error.expected}" for error in shown)
+        got = "; ".join(f"{error.place} {error.got}" for error in shown)
+        place = ", ".join(error.place for error in shown)
         more = f", and {others} more" if others > 0 else ""
         raise ConfigurationError(self.subject, expected, got, place + more)
 

@@ -105,14 +105,14 @@ def _check_content(file: BinaryIO, path: Path, expected: str) -> None:
         raise StoreError(f"export file {path}", f"sha256 {expected}", digest)
 
 
-def _check_rows(file: BinaryIO, path: Path, told: int) -> None:
+def _check_rows(file: BinaryIO, path: Path, listed: int) -> None:
     file.seek(0)
     try:
         rows = pq.read_metadata(file).num_rows
     except PARQUET_ERRORS as error:
         raise unreadable(StoreError, f"export file {path}", error, "Parquet") from error
-    if rows != told:
-        raise StoreError(f"rows of {path}", f"{rows}, as the file has", told, MANIFEST_NAME)
+    if rows != listed:
+        raise StoreError(f"rows of {path}", f"{rows}, as the file has", listed, MANIFEST_NAME)
 
 
 def describe_file(path: Path, rows: int) -> dict[str, Any]:

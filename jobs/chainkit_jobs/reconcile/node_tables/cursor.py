@@ -64,8 +64,8 @@ def _file_problems(export: Export) -> Iterator[Problem]:
         except PARQUET_ERRORS:
             continue  # the table's own comparison reports that it is unreadable
         if metadata.num_rows != about["rows"]:
-            told = about["rows"]
-            problem = f"expected {told} rows, as its manifest says, got {metadata.num_rows}"
+            listed = about["rows"]
+            problem = f"expected {listed} rows, as its manifest says, got {metadata.num_rows}"
             yield "rows", name, problem
         if table_of(name) in _RANGED and (found := _range_problem(export, about, metadata)):
             yield "range", name, found

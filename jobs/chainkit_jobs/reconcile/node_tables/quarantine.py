@@ -55,10 +55,10 @@ def _held(rows: DataFrame, contracts: PayloadContracts) -> DataFrame:
     for address, value in kinds.items():
         is_its = sf.col("contract") == sf.lit(address)
         kind = sf.when(is_its, sf.lit(value.topic(b""))).otherwise(kind)
-    told = rows.withColumns(
+    entries = rows.withColumns(
         {"posted_topic": sf.concat(kind, "identifier"), "payload_sha256": sf.sha2("payload", 256)}
     )
-    return told.select("node_id", *_KEY, sf.struct(*_COMPARED, "reason").alias("held"))
+    return entries.select("node_id", *_KEY, sf.struct(*_COMPARED, "reason").alias("held"))
 
 
 def _contradictions(held: DataFrame, chain: ChainSide) -> DataFrame:

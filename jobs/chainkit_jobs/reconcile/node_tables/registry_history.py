@@ -97,32 +97,32 @@ def history_findings(
             f"it ends on another fork: its block {last} is {followed['block_hash']}, not {got}",
         )
     first = chain.manifest.from_block
-    told: dict[LogPosition, list[Mapping[str, object]]] = {}
+    rows: dict[LogPosition, list[Mapping[str, object]]] = {}
     for row in read_registry_rows(node):
         place = int(str(row["block_number"])), int(str(row["log_index"]))
-        told.setdefault(place, []).append(row)
+        rows.setdefault(place, []).append(row)
     places = {place for place in updates if first <= place[0] <= last}
     # A row below the chain export's first block cannot be checked.
-    places |= {place for place in told if place[0] >= first}
+    places |= {place for place in rows if place[0] >= first}
     found = []
     for place in sorted(places):
-        if problem := _problem(updates.get(place), told.get(place, [])):
+        if problem := _problem(updates.get(place), rows.get(place, [])):
             found.append(_finding(node.node.node_id, place, updates.get(place), problem))
     return found, None
 
 
 def _problem(
-    expected: Mapping[str, object] | None, told: Sequence[Mapping[str, object]]
+    expected: Mapping[str, object] | None, found: Sequence[Mapping[str, object]]
 ) -> str | None:
     if expected is None:
         return "the registry has no NodeUpdated here, and the node's history has one"
-    if not told:
+    if not found:
         return f"the node's history lacks this NodeUpdated of node {expected['node_id']}"
-    if len(told) > 1:
-        return f"the node's history holds this NodeUpdated {len(told)} times"
-    differing = [name for name in _COMPARED if told[0][name] != expected[name]]
+    if len(found) > 1:
+        return f"the node's history holds this NodeUpdated {len(found)} times"
+    differing = [name for name in _COMPARED if found[0][name] != expected[name]]
     return in_words(
-        f"{name}: expected {_shown(expected[name])}, got {_shown(told[0][name])}"
+        f"{name}: expected {_shown(expected[name])}, got {_shown(found[0][name])}"
         for name in differing
     )
 

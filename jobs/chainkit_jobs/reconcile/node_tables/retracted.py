@@ -32,13 +32,13 @@ def retracted_findings(
     digests = sorted({(bytes(row["served_digest"]),) for row in wrong})
     looked_for = spark.createDataFrame(digests, "digest binary")
     entries = journal_entries(spark, nodes).join(sf.broadcast(looked_for), "digest", "left_semi")
-    told: dict[bytes, set[tuple[int, int, str]]] = {}
+    held: dict[bytes, set[tuple[int, int, str]]] = {}
     for entry in entries.collect():
         words = f"{entry['outcome']} in the journal of node {entry['node_id']}"
         if entry["outcome"] == MOVED:
             words = f"moved to sequence {entry['new_sequence_id']}{words.removeprefix(MOVED)}"
         words += f", reorg {entry['reorg_id']}"
-        told.setdefault(bytes(entry["digest"]), set()).add(
+        held.setdefault(bytes(entry["digest"]), set()).add(
             (entry["node_id"], entry["reorg_id"], words)
         )
     return [
@@ -48,5 +48,5 @@ def retracted_findings(
             "detail": in_words(w for *_, w in sorted(journals)),
         }
         for row in wrong
-        if (journals := told.get(bytes(row["served_digest"])))
+        if (journals := held.get(bytes(row["served_digest"])))
     ]

@@ -36,10 +36,10 @@ def served_topic(posted: Column, payload: Column) -> Column:
     is_padded = sf.substring(posted, _TOPIC_LENGTH, 1) == sf.lit(PADDING)
     named = sf.substring(payload, sf.lit(_TOPIC_START + 1), _byte(payload, 3))
     is_named = sf.rpad(named, sf.lit(_TOPIC_LENGTH), sf.lit(PADDING)) == posted
-    told = sf.when(~_is_usual(payload), sf.lit(secrets.token_bytes(_TOPIC_LENGTH))).when(
+    readable = sf.when(~_is_usual(payload), sf.lit(secrets.token_bytes(_TOPIC_LENGTH))).when(
         is_named, named
     )
-    return sf.when(is_group & is_padded, sf.coalesce(told, posted)).otherwise(posted)
+    return sf.when(is_group & is_padded, sf.coalesce(readable, posted)).otherwise(posted)
 
 
 def _is_usual(payload: Column) -> Column:

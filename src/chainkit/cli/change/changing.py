@@ -53,7 +53,7 @@ from chainkit.types import Receipt
 MakeCalls = Callable[[ContractState, DeploymentRecord], Sequence[Call]]
 """Builds the calls from the chain's state at the block of the plan."""
 
-Tell = Callable[[Receipt], dict[str, int]]
+ReceiptFacts = Callable[[Receipt], dict[str, int]]
 
 NOT_PROPOSED: Final = "nothing was sent; the sender is a contract: add --propose FILE to draft it"
 SEVERAL: Final = "nothing was sent; add --propose FILE to draft one proposal of all calls"
@@ -109,11 +109,11 @@ def change(
     effects: Effects,
     whose: str,
     options: ChangeOptions,
-    tell: Tell = lambda _: {},
+    facts_of: ReceiptFacts = lambda _: {},
 ) -> None:
     """Show what calls would change; send one with --broadcast, or draft a proposal of them.
 
-    The options are those of ``change_options(whose)``; ``tell`` returns, by name, what only the
+    The options are those of ``change_options(whose)``; ``facts_of`` returns, by name, what only the
     receipt of a call shows. Raises as ``plan_change``; UsageError for options that do not go
     together; ConfigurationError where the account of the key may not make the calls, or only
     contracts may.
@@ -140,10 +140,10 @@ def change(
         receipt = execute_change(effects, sending, plan, signed)
     if as_json:
         proposed = {"proposal": propose_path and str(propose_path)}
-        told = tell(receipt) if receipt else {}
-        echo_json(plan_json(plan, record) | sent_json(receipt) | proposed | told)
+        facts = facts_of(receipt) if receipt else {}
+        echo_json(plan_json(plan, record) | sent_json(receipt) | proposed | facts)
     elif propose_path is None:
-        _echo_end(plan, receipt, tell)
+        _echo_end(plan, receipt, facts_of)
 
 
 def echo_plan(plan: Plan, record: DeploymentRecord, whose: str) -> None:
@@ -229,9 +229,9 @@ def _echo_senders(plan: Plan, whose: str) -> None:
         echo_fact(label, f"{address} ({whose}{kind})")
 
 
-def _echo_end(plan: Plan, receipt: Receipt | None, tell: Tell) -> None:
+def _echo_end(plan: Plan, receipt: Receipt | None, facts_of: ReceiptFacts) -> None:
     if receipt is not None:
-        for name, value in tell(receipt).items():
+        for name, value in facts_of(receipt).items():
             echo_fact(name.replace("_", " "), str(value))
         echo_fact("done", f"in block {receipt.block.reference}, and read back as planned")
     elif len(plan.calls) > 1:

@@ -105,7 +105,7 @@ def _of_council(council: Council) -> Parameters:
 
 def _echo_verdict(found: Sequence[Comparison], block: BlockReference) -> None:
     differences = [comparison for comparison in found if not comparison.holds]
-    told = sum(not comparison.is_compared for comparison in found)
+    shown = sum(not comparison.is_compared for comparison in found)
     # Printed below all equal comparisons, where the differences are in sight.
     for difference in differences:
         echo_fact(_result(difference), difference.subject)
@@ -117,7 +117,7 @@ def _echo_verdict(found: Sequence[Comparison], block: BlockReference) -> None:
         count = f"differences: {len(differences)}"
         echo_fact("verdict", f"not what this package expects ({count}): {names}")
     else:
-        counts = f"compared: {len(found) - told}, not compared: {told}"
+        counts = f"compared: {len(found) - shown}, not compared: {shown}"
         echo_fact("verdict", f"as this package would have deployed it ({counts})")
 
 

@@ -90,10 +90,10 @@ def default_reason(nodes: Sequence[RankedNode]) -> str:
 
 
 def _reason(node: RankedNode) -> str:
-    told = [each for each in node.tallies if each.proved] or _of_largest_sample(node)
-    types = ", ".join(each.misbehavior.name for each in told)
+    shown = [each for each in node.tallies if each.proved] or _of_largest_sample(node)
+    types = ", ".join(each.misbehavior.name for each in shown)
     how = "proved" if node.proved else "reported"
-    count = independent(reporter for each in told for reporter in each.reporters)
+    count = independent(reporter for each in shown for reporter in each.reporters)
     # The key of a reporter who is no registered node establishes nobody.
     by = f" by {counted(count, 'reporter')}" if count else ""
     return f"node {node.node_id}: {types}, {how}{by}"
@@ -115,11 +115,11 @@ def _echo_row(cells: Sequence[object], recommendation: str) -> None:
 
 def _tally_words(tally: Tally) -> str:
     counts = {"proved": tally.proved, "claimed": tally.claimed}
-    told = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
+    totals = ", ".join(f"{name} {count}" for name, count in counts.items() if count)
     shown = [_reporter_words(each) for each in tally.reporters[:_MOST_REPORTERS]]
     if (more := len(tally.reporters) - len(shown)) > 0:
         shown.append(f"and {more} more (--json tells all)")
-    return f"{tally.misbehavior.name}: {told}, by {', '.join(shown)}"
+    return f"{tally.misbehavior.name}: {totals}, by {', '.join(shown)}"
 
 
 def _reporter_words(reporter: Reporter) -> str:

@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from chainkit.cli.change.changing import ChangeOptions, Tell, change, change_options
+from chainkit.cli.change.changing import ChangeOptions, ReceiptFacts, change, change_options
 from chainkit.cli.change.typed_addresses import typed_account
 from chainkit.cli.registry.addresses import UrlCheck, url_check_options
 from chainkit.cli.registry.options import NODE_ID
@@ -75,7 +75,7 @@ def add(
         url_check.warn_of_silence([http_address])
         return holder, key, http_address
 
-    _change("addNode", arguments, options, tell=_new_node)
+    _change("addNode", arguments, options, facts_of=_new_node)
 
 
 @click.command("enable", cls=CompleteCommand)
@@ -238,12 +238,12 @@ def _change(
     arguments: MakeArguments,
     options: ChangeOptions,
     whose: str = OWNER,
-    tell: Tell = lambda _: {},
+    facts_of: ReceiptFacts = lambda _: {},
 ) -> None:
     def calls(state: ContractState, record: DeploymentRecord) -> list[Call]:
         return [Call.make(record, "NodeRegistry", function, *arguments(state, record))]
 
-    change(calls, REGISTRY_EFFECTS, whose, options, tell)
+    change(calls, REGISTRY_EFFECTS, whose, options, facts_of)
 
 
 def _new_node(receipt: Receipt) -> dict[str, int]:

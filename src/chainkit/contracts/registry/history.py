@@ -104,9 +104,9 @@ def _check_outcome(
     registry: Registry, events: Sequence[RegistryEvent], block: BlockReference, is_whole: bool
 ) -> None:
     """Compare the events' result with the registry: the whole registry if the events are whole."""
-    told = {_UPDATES: open_words(False)} if is_whole else {}
+    stated = {_UPDATES: open_words(False)} if is_whole else {}
     for event in events:
-        told |= _outcome(event)
+        stated |= _outcome(event)
     said = {
         _OWNER: registry.owner(block),
         _PENDING_OWNER: registry.pending_owner(block),
@@ -115,8 +115,8 @@ def _check_outcome(
     for each in registry.registered_nodes(block):
         node_id = each.node.node_id
         said |= {f"node {node_id}": node_words(each.node), f"holder of {node_id}": each.holder}
-    for subject in (said if is_whole else {}) | told:
-        expected, got = said.get(subject, "nothing"), told.get(subject, "nothing")
+    for subject in (said if is_whole else {}) | stated:
+        expected, got = said.get(subject, "nothing"), stated.get(subject, "nothing")
         if expected != got:
             expected = f"events that lead to {expected}"
             raise InconsistentAnswer(f"history of {subject}", expected, got, f"block {block}")

@@ -87,9 +87,9 @@ class Gatherer:
     sleep: Sleep = asyncio.sleep
 
     async def gather(
-        self, hosts: Sequence[Host], told: Callable[[Gathered], None] = lambda result: None
+        self, hosts: Sequence[Host], report: Callable[[Gathered], None] = lambda result: None
     ) -> list[Gathered]:
-        """Ask all nodes at once; ``told`` is called with each result when the node is done.
+        """Ask all nodes at once; ``report`` is called with each result when the node is done.
 
         A node's fault affects only its own result. Raises ConfigurationError where the folder takes
         no more.
@@ -97,7 +97,7 @@ class Gatherer:
 
         async def one(host: Host) -> Gathered:
             result = await self._ask(host)
-            told(result)
+            report(result)
             return result
 
         return list(await asyncio.gather(*map(one, hosts)))

@@ -163,17 +163,17 @@ def contradictions(
     """Yield the differences between the two logs' answers and their events, a line each."""
     for contract in record.sequenced_logs:
         of_contract = [event for event in events if event.address == contract.address]
-        told = _told(of_contract)
+        stated = _state_after(of_contract)
         if first <= contract.block:
-            told = {"paused": "no"} | told
+            stated = {"paused": "no"} | stated
         try:
             said = _said(state, contract)
         except (RefusedRequest, InconsistentAnswer) as error:
             yield f"{contract.name} does not say what it is: {printable(str(error))}"
             continue
         administrators = said if first <= contract.block else {}
-        for name in dict.fromkeys([*told, *administrators]):
-            expected, got = told.get(name, "nothing"), said.get(name, "no")
+        for name in dict.fromkeys([*stated, *administrators]):
+            expected, got = stated.get(name, "nothing"), said.get(name, "no")
             if expected != got:
                 yield (
                     f"{contract.name} {name}: its events lead to {expected}, it says {got}:"
@@ -181,20 +181,22 @@ def contradictions(
                 )
 
 
-def _told(events: Sequence[TrailEvent]) -> dict[str, str]:
-    told: dict[str, str] = {}
+def _state_after(events: Sequence[TrailEvent]) -> dict[str, str]:
+    stated: dict[str, str] = {}
     for event in events:
         arguments = event.arguments
         if event.name in ("Paused", "Unpaused"):
-            told["paused"] = "yes" if event.name == "Paused" else "no"
+            stated["paused"] = "yes" if event.name == "Paused" else "no"
         elif event.name == "PayloadBoundsSet":
-            told["payload bounds"] = str(PayloadBounds(arguments["minimum"], arguments["maximum"]))
+            stated["payload bounds"] = str(
+                PayloadBounds(arguments["minimum"], arguments["maximum"])
+            )
         elif event.name == "Upgraded":
-            told["implementation"] = str(arguments["implementation"])
+            stated["implementation"] = str(arguments["implementation"])
         elif event.name in _ROLE_EVENTS and arguments["role"] == DEFAULT_ADMIN_ROLE:
             name = f"administrator {arguments['account']}"
-            told[name] = "yes" if event.name == "RoleGranted" else "no"
-    return told
+            stated[name] = "yes" if event.name == "RoleGranted" else "no"
+    return stated
 
 
 def _said(state: ContractState, contract: DeployedContract) -> dict[str, str]:

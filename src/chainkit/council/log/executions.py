@@ -161,25 +161,25 @@ def _candidates(
     else:
         through = to_checksum_address(sent.to) if sent.to else "the creation of a contract"
         remarks.append(f"executed through {through}")
-    found += [each for event in events if event.name == DETAILS for each in _told(event)]
+    found += [each for event in events if event.name == DETAILS for each in _detailed(event)]
     return found, remarks
 
 
-def _told(event: TrailEvent) -> Iterator[_Candidate]:
+def _detailed(event: TrailEvent) -> Iterator[_Candidate]:
     """Yield the executions that a SafeL2 announces."""
-    told = event.arguments
-    if told["operation"] in tuple(Operation):
+    arguments = event.arguments
+    if arguments["operation"] in tuple(Operation):
         execution = Execution(
-            to=bytes.fromhex(told["to"][2:]),
-            value=told["value"],
-            data=told["data"],
-            operation=Operation(told["operation"]),
-            safe_tx_gas=told["safeTxGas"],
-            base_gas=told["baseGas"],
-            gas_price=told["gasPrice"],
-            gas_token=bytes.fromhex(told["gasToken"][2:]),
-            refund_receiver=bytes.fromhex(told["refundReceiver"][2:]),
-            signatures=told["signatures"],
+            to=bytes.fromhex(arguments["to"][2:]),
+            value=arguments["value"],
+            data=arguments["data"],
+            operation=Operation(arguments["operation"]),
+            safe_tx_gas=arguments["safeTxGas"],
+            base_gas=arguments["baseGas"],
+            gas_price=arguments["gasPrice"],
+            gas_token=bytes.fromhex(arguments["gasToken"][2:]),
+            refund_receiver=bytes.fromhex(arguments["refundReceiver"][2:]),
+            signatures=arguments["signatures"],
         )
         yield _Candidate(execution, "event", None)
 

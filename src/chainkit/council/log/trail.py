@@ -135,9 +135,9 @@ def _registry_events(
         return []
     registry = Registry(endpoint, contract.address)
     found = read_history(registry, start, block, start == contract.block, advance)
-    told = {(event.block.number, event.log_index) for event in telling(found)}
+    detailed = {(event.block.number, event.log_index) for event in telling(found)}
     return [
-        of_registry(event, contract.address, (event.block.number, event.log_index) not in told)
+        of_registry(event, contract.address, (event.block.number, event.log_index) not in detailed)
         for event in found
     ]
 

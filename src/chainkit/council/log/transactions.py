@@ -167,9 +167,9 @@ class EntryReader:
         others = dict.fromkeys(event.account for event in events if self._is_others(event))
         for account in others:
             yield f"changed without the council's account, by {account}"
-        told = {event.contract for event in events if event.account is not None}
+        named = {event.contract for event in events if event.account is not None}
         for contract in dict.fromkeys(event.contract for event in events):
-            if contract not in (SAFE, *told):
+            if contract not in (SAFE, *named):
                 yield f"{contract} changed, and no event says by whom"
 
     def _without_execution(

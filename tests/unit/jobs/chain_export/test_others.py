@@ -35,7 +35,7 @@ def test_export_chain__reorg_between_runs__drops_what_it_retracted_and_says_so(
     branch = chain_of(forked_from=forked_from)
     told: list[str] = []
 
-    exported = export(branch, tmp_path / "chain", tell=told.append)
+    exported = export(branch, tmp_path / "chain", report=told.append)
     export(branch, tmp_path / "clean")
 
     first = max(forked_from // 5 * 5, 1)
@@ -52,7 +52,7 @@ def test_export_chain__reorg_of_the_partial_range_only__keeps_all_finished_ones(
     branch = chain_of(forked_from=16)
     told: list[str] = []
 
-    exported = export(branch, tmp_path / "chain", end=18, tell=told.append)
+    exported = export(branch, tmp_path / "chain", end=18, report=told.append)
     export(branch, tmp_path / "clean", end=18)
 
     assert contents_of(tmp_path / "chain") == contents_of(tmp_path / "clean")

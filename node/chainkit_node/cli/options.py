@@ -139,7 +139,7 @@ record_options = several(
         type=click.IntRange(min=0),
         default=0,
         help="Give up envelopes up to this id, which a restored database lacks; readers see a gap. "
-        "It needs a sequence record.",
+        "It needs a sequence record, and may be a million beyond the last known id at most.",
     ),
     gathered(RecordOptions, "records"),
 )

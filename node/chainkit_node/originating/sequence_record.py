@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
+from chainkit.misbehavior.judging import MOST_IDS_AHEAD
 from chainkit.service.refusals import NotReady
 
 PATIENCE_SECONDS: Final = 3.0
@@ -29,6 +30,10 @@ _MOST_BYTES: Final = 64
 
 class DatabaseOlder(NotReady):
     """The database lacks envelopes that this node has signed: their ids are not given again."""
+
+
+class ResumedTooFar(NotReady):
+    """The operator gives up more envelopes than others believe: no id is signed behind them."""
 
 
 def database_older(node_id: int, signed_id: int, stored_id: int, knows: str) -> DatabaseOlder:
@@ -68,23 +73,36 @@ class SequenceRecord:
         """Return the id after which the node goes on, given the last one in its database.
 
         Raises DatabaseOlder where the recorded id is higher, unless the operator resumes after it;
-        StoreError where the record is another node's; and StoreUnavailable.
+        ResumedTooFar; StoreError where the record is another node's; and StoreUnavailable.
         """
-        self.check(node_id, stored_id)
+        resumed_id = self.check(node_id, stored_id)
         if stored_id > self._last_id:
             self.advance(node_id, stored_id)
-        return max(stored_id, self._resume_after)
+        return resumed_id
 
-    def check(self, node_id: int, stored_id: int) -> None:
-        """Raise the errors of ``last_id`` for a database with such a last id; from any thread."""
+    def check(self, node_id: int, stored_id: int) -> int:
+        """Return as ``last_id`` does, with its errors, and write nothing; from any thread."""
         if self._node_id not in (None, node_id):
             raise StoreError(self._subject, f"node {node_id}", f"node {self._node_id}")
         if max(stored_id, self._resume_after) < self._last_id:
             raise database_older(node_id, self._last_id, stored_id, "the sequence record")
+        most = max(stored_id, self._last_id) + MOST_IDS_AHEAD
+        if self._resume_after > most:
+            # A digit too many: nobody can take back what is signed under such an id.
+            expected = f"at most {most}, a million beyond the last known id"
+            raise ResumedTooFar("--resume-after", expected, self._resume_after)
+        return max(stored_id, self._resume_after)
 
-    def knows(self, node_id: int) -> bool:
-        """Return whether the record, or the operator, says after which id a node goes on."""
-        return self._node_id == node_id or self._resume_after > 0
+    def knows(self, node_id: int, stored_id: int) -> bool:
+        """Return whether the record, or the operator, says after which id a node goes on.
+
+        What the operator gave up says nothing where the database holds later envelopes.
+        """
+        return self._node_id == node_id or self._resume_after > stored_id
+
+    def left_over(self, stored_id: int) -> int | None:
+        """Return what the operator gave up where the database is beyond it, else None."""
+        return self._resume_after if 0 < self._resume_after <= stored_id else None
 
     def advance(self, node_id: int, sequence_id: int) -> None:
         """Write the id of a committed envelope to the disk. Raises StoreUnavailable."""

@@ -24,7 +24,6 @@ from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.refusals import NotReady
 from chainkit.types import Node
 from chainkit_node.originating.sequence_record import (
-    DatabaseOlder,
     SequenceRecord,
     database_older,
 )
@@ -137,17 +136,19 @@ class OwnLog:
         if not self._is_known:
             waits.append(self._ask_own_url())
         await asyncio.gather(*waits)
-        if not self._is_known and self._may_go_on(own.node_id, enabled):
-            await self._go_on(own.node_id)
+        if not self._is_known:
+            last = await asyncio.to_thread(self._intake.last_id, own.node_id)
+            if self._may_go_on(own.node_id, last, enabled):
+                self._go_on(own.node_id, last)
 
-    async def _go_on(self, own_id: int) -> None:
-        last = await asyncio.to_thread(self._intake.last_id, own_id)
+    def _go_on(self, own_id: int, last: int) -> None:
+        resumed_id = last
         try:
             if self._record is not None:
-                self._record.check(own_id, last)
+                resumed_id = self._record.check(own_id, last)
             if last < self._signed_id:
                 raise database_older(own_id, self._signed_id, last, "this process")
-        except (DatabaseOlder, StoreError) as error:
+        except (NotReady, StoreError) as error:
             if self._refusal is None:
                 event = LogEvent("own_log_refused", str(error), {"last_id": last}, logging.ERROR)
                 log_event(event)
@@ -157,11 +158,13 @@ class OwnLog:
             return
         self._begins()
         self._is_known, self._refusal = True, None
-        text = f"node {own_id} originates after sequence id {last}"
-        log_event(LogEvent("own_log_known", text, {"last_id": last}))
+        text = f"node {own_id} originates after sequence id {resumed_id}"
+        log_event(LogEvent("own_log_known", text, {"last_id": resumed_id}))
+        if self._record is not None:
+            _log_left_over(self._record.left_over(last), last)
 
-    def _may_go_on(self, own_id: int, enabled: Collection[Node]) -> bool:
-        has_record = self._record is not None and self._record.knows(own_id)
+    def _may_go_on(self, own_id: int, last: int, enabled: Collection[Node]) -> bool:
+        has_record = self._record is not None and self._record.knows(own_id, last)
         has_answer = any(node.node_id in self._answered for node in enabled)
         return not enabled or has_answer or has_record
 
@@ -199,6 +202,15 @@ def _named(node_ids: Sequence[int]) -> str:
     more = len(node_ids) - len(names)
     names += [f"{more} more"] if more else []
     return f" of {', '.join(names)}" if names else ""
+
+
+def _log_left_over(given_up: int | None, last: int) -> None:
+    if given_up is not None:
+        text = (
+            f"--resume-after {given_up} is not needed any more: the database has envelopes up to "
+            f"{last}; start without it"
+        )
+        log_event(LogEvent("resume_after_left_over", text, level=logging.WARNING))
 
 
 def _log_taken(node: Node, new: int, disputed: int) -> None:

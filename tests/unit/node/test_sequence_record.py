@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from chainkit.errors import ConfigurationError, StoreError, StoreInUse, StoreUnavailable
+from chainkit.misbehavior.judging import MOST_IDS_AHEAD
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
@@ -116,6 +117,19 @@ def test_submit__told_to_resume_after_what_was_lost__goes_on_there(node: Node) -
     node.start()
     assert node.publish(1) == [9]
     assert node.stored() == [1, 2, 3, 6, 7, 8, 9]
+
+
+def test_submit__told_to_resume_far_behind_what_is_known__signs_nothing(node: Node) -> None:
+    """A digit too many: others do not believe such an id, and it cannot be taken back."""
+    restore_after(node, kept=3, lost=2)
+    node.start(resume_after=5 + MOST_IDS_AHEAD + 1)
+
+    with pytest.raises(NotReady) as error:
+        node.publish(1)
+
+    words = "--resume-after: expected at most 1000005, a million beyond the last known id, got"
+    assert f"{words} 1000006" in str(error.value)
+    assert node.stored() == [1, 2, 3]
 
 
 @pytest.mark.conforms("N7")

@@ -264,6 +264,42 @@ def test_own_log__the_operator_gave_envelopes_up__may_originate(tmp_path: Path) 
     record.close()
 
 
+def test_own_log__the_operator_gave_envelopes_up__says_the_id_that_it_goes_on_after(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = SequenceRecord(tmp_path / "record", resume_after=42)
+
+    with caplog.at_level("INFO"):
+        played(World({200: None}), record)
+
+    assert "node 100 originates after sequence id 42" in caplog.text
+    record.close()
+
+
+def test_own_log__what_was_given_up_is_behind__counts_no_more_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Beside a new record, an option that stayed would let the node sign ids again."""
+    record = SequenceRecord(tmp_path / "record", resume_after=3)
+    world = World({200: None})
+    world.take(LOG, Source(OWN.node_id, OWN.key.public_key, False))
+
+    with pytest.raises(NotReady, match="expected an answer of another node"):
+        played(world, record).check()
+    world.others[200] = LOG
+    played(world, record).check()
+
+    assert caplog.text.count("--resume-after 3 is not needed any more") == 1
+    record.close()
+
+
+def test_own_log__the_operator_gave_up_more_than_others_believe__says_so(tmp_path: Path) -> None:
+    record = SequenceRecord(tmp_path / "record", resume_after=10**7)
+    with pytest.raises(NotReady, match="--resume-after: expected at most 1000000,"):
+        played(World({200: None}), record).check()
+    record.close()
+
+
 def test_own_log__a_node_that_sends_the_same_again__does_not_hold_it_up() -> None:
     class Stuck(World):
         def take(self, data: Sequence[bytes], source: Source) -> Taken:

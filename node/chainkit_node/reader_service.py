@@ -60,7 +60,7 @@ async def run_reader(service: ReaderService) -> None:
     loop, ended, serving = asyncio.get_running_loop(), ended_by_signals(), service.serving
     async with ClosingSteps() as steps:
         opened = open_log(service.store, service.metrics, ended, steps)
-        forwarder = Forwarder(service.writer_url)
+        forwarder = Forwarder(service.writer_url, service.metrics)
         steps.add(forwarder.close)
         methods = SigningMethods(
             forwarder.publish_payer_envelopes,
@@ -69,7 +69,8 @@ async def run_reader(service: ReaderService) -> None:
         )
         server = build_server(opened, methods, serving)
         certificate = asyncio.create_task(own_certificate(serving, opened).run())
-        steps.add(partial(end_all, [certificate]))
+        looking = asyncio.create_task(forwarder.look())
+        steps.add(partial(end_all, [certificate, looking]))
         feed = DatabaseFeed(opened.log, opened.hub, opened.handover)
         readiness = Readiness(server.set_ready)
         follower = CommitFollower(service.store, feed, service.health, readiness)
@@ -106,7 +107,7 @@ class CommitFollower:
 
     def run(self) -> None:
         """Follow until ``stop``."""
-        looked_at = float("-inf")
+        looked_at, is_away = float("-inf"), False
         while not self._ends.is_set():
             try:
                 came = self._store.wait_for_commit(_SLICE_SECONDS)
@@ -115,8 +116,13 @@ class CommitFollower:
                     looked_at = time.monotonic()
                     self._health.answered()
                     self._readiness.say(True)
+                    if is_away:
+                        log_event(LogEvent("recovered", "the database answers again"))
+                    is_away = False
             except StoreError as error:
-                if self._readiness.say(False):
+                if not is_away:
                     event = LogEvent("database_unavailable", str(error), level=logging.WARNING)
                     log_event(event)
+                is_away = True
+                self._readiness.say(False)
                 self._ends.wait(_PAUSE_SECONDS)

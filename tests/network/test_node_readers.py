@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.request import urlopen
 
 import grpc
 import pytest
@@ -27,17 +29,21 @@ from chainkit_node.reader_service import LOOK_SECONDS
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
 from localnet.commands import Background, CommandFailed, Settings, run
-from localnet.network import Network, StartedNode, start_node, start_service
+from localnet.network import Network, StartedNode, start_node, start_service, wait_for_entry
 from localnet.postgres import Postgres
 from support import mls, publishes
 from support.network.api import REPLICATION, Api, cursor_in, query
+from support.network.tcp_proxy import Mode, TcpProxy
 from support.reporting import slow
 
-from .conftest import PASSWORD
+from .conftest import PASSWORD, monitor_in
 
 SECONDS = 30.0
 ROUNDS = 20
-EVENTS = {"node_listening", "database_failed", "database_unavailable", "writer_unavailable"}
+EVENTS = {
+    *("node_listening", "database_failed", "database_unavailable", "recovered"),
+    *("writer_unavailable", "writer_answers"),
+}
 CHANCE = random.Random(9)
 
 
@@ -320,6 +326,53 @@ def test_readers__one_that_never_reads__holds_up_nobody_and_gets_all_once_it_rea
         each.close()
     node.close()
     mute.close()
+
+
+def test_serve__writer_away_and_back__says_so_before_a_payer_comes_and_counts_refusals(
+    readers: Readers, settings: Settings, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        gate = stack.enter_context(TcpProxy()).gate()
+        gate.set(Mode.CUT)
+        serve = Background(
+            settings,
+            tmp_path / "serve.log",
+            *("node", "serve", "--database", readers.database, "--writer", gate.url),
+            *("--grpc", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--log-format", "json"),
+        )
+        port = start_service(stack, serve, "node_listening")
+        wait_for_entry(serve, lambda each: each.get("event") == "writer_unavailable")
+        api = Api(f"http://127.0.0.1:{port}", is_own_connection=True)
+        stack.callback(api.close)
+        with pytest.raises(grpc.RpcError) as caught:
+            api.publish(readers.welcome(CHANCE.randbytes(32)))
+        assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
+
+        gate.target = int(readers.writer.url.rpartition(":")[2])
+        gate.set(Mode.OPEN)
+        until(lambda: publishes_through(api, readers))
+
+        wait_for_entry(serve, lambda each: each.get("event") == "writer_answers")
+        with urlopen(f"{monitor_in(tmp_path / 'serve.log')}/metrics") as answer:
+            text = answer.read().decode()
+        assert 'chainkit_node_publishes_total{outcome="stored"} 1.0' in text
+        assert 'chainkit_node_publishes_total{outcome="unavailable"} 0.0' not in text
+
+
+def publishes_through(api: Api, readers: Readers) -> bool:
+    try:
+        return bool(api.publish(readers.welcome(CHANCE.randbytes(32))))
+    except grpc.RpcError:
+        return False
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:5051", "0.0.0.0:5051"])
+def test_serve__its_own_address_as_writer__is_refused(settings: Settings, address: str) -> None:
+    arguments = ("--writer", "http://127.0.0.1:5051", "--grpc", address, "--plain-text")
+    with pytest.raises(CommandFailed, match="--writer: expected the address of `node run`"):
+        run(
+            settings, "node", "serve", "--database", "postgresql://nobody@127.0.0.1:1/x", *arguments
+        )
 
 
 def test_serve__file_of_sqlite__says_what_it_needs(settings: Settings) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
 
 import click
 
@@ -23,6 +25,10 @@ from chainkit_node.cli.options import ListenOptions, listen_options
 from chainkit_node.reader_service import ReaderService, run_reader
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reader_health import ReaderHealth
+
+_OF_MACHINE: Final = ("127.0.0.1", "localhost", "::1")
+_OF_ALL: Final = {each: _OF_MACHINE for each in ("0.0.0.0", "[::]", *_OF_MACHINE, "[::1]")}
+"""Hosts that lead to a process that listens at the host of the key."""
 
 
 @click.command("serve", cls=CompleteCommand)
@@ -68,6 +74,7 @@ def serve_command(
         --writer http://127.0.0.1:5052 --grpc 127.0.0.1:5051 --share-port
     """
     serving = limits.serving(listening, shares_port)
+    _check_writer(writer_url, serving.address)
     configure_logging(log_format)
     metrics = NodeMetrics()
     health = ReaderHealth(metrics)
@@ -83,6 +90,16 @@ def serve_command(
                 )
             )
         )
+
+
+def _check_writer(url: str, address: str) -> None:
+    """Raise ConfigurationError for this process's own address: it would ask itself without end."""
+    host, _, port = address.rpartition(":")
+    target = urlsplit(url)
+    own = {host.strip("[]"), *_OF_ALL.get(host, ())}
+    if port not in ("", "0") and port == str(target.port) and target.hostname in own:
+        expected = "the address of `node run`, at a port of its own"
+        raise ConfigurationError("--writer", expected, "this process's own")
 
 
 @contextmanager

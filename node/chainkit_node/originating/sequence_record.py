@@ -96,7 +96,7 @@ class SequenceRecord:
     def knows(self, node_id: int, stored_id: int) -> bool:
         """Return whether the record, or the operator, says after which id a node goes on.
 
-        What the operator gave up says nothing where the database holds later envelopes.
+        The operator's id says nothing where the database holds envelopes beyond it.
         """
         return self._node_id == node_id or self._resume_after > stored_id
 

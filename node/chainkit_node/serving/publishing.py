@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 from chainkit.errors import StoreError
@@ -22,6 +23,18 @@ MOST_LATE_SECONDS: Final = 2.0
 """A node whose event loop is later than so refuses at once what it could not answer in time."""
 
 _UNAVAILABLE: Final = NotReady.code.name.lower()
+
+
+@contextmanager
+def counted_publish(metrics: NodeMetrics) -> Iterator[None]:
+    """Count the request to publish that the block answers, by its outcome, with its time."""
+    began = time.monotonic()
+    try:
+        yield
+    except BaseException as error:
+        metrics.published(_outcome(error), time.monotonic() - began)
+        raise
+    metrics.published(STORED, time.monotonic() - began)
 
 
 class PublishHandler:
@@ -50,18 +63,15 @@ class PublishHandler:
 
     async def publish_payer_envelopes(self, data: bytes) -> bytes:
         """Answer with the OriginatorEnvelopes, in the request's order."""
-        began = time.monotonic()
-        try:
-            answer = await self._publish(data)
-        except BaseException as error:
-            outcome = _outcome(error)
-            if isinstance(error, Exception) and outcome == _UNAVAILABLE:
-                self._refusals.refused(error)
-            self._metrics.published(outcome, time.monotonic() - began)
-            raise
-        self._refusals.stored()
-        self._metrics.published(STORED, time.monotonic() - began)
-        return answer
+        with counted_publish(self._metrics):
+            try:
+                answer = await self._publish(data)
+            except Exception as error:
+                if _outcome(error) == _UNAVAILABLE:
+                    self._refusals.refused(error)
+                raise
+            self._refusals.stored()
+            return answer
 
     async def _publish(self, data: bytes) -> bytes:
         if (late := self._late_seconds()) > MOST_LATE_SECONDS:

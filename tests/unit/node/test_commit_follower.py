@@ -77,6 +77,20 @@ def test_run__database_is_away__is_not_ready_until_it_answers() -> None:
     assert scripted.looks == 2
 
 
+def test_run__database_is_away_twice__each_begin_and_each_end_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    scripted = Scripted(AWAY, AWAY, True, True, AWAY, True)
+
+    with caplog.at_level("INFO"):
+        scripted.follower.run()
+
+    assert [each.getMessage() for each in caplog.records] == 2 * [
+        str(AWAY),
+        "the database answers again",
+    ]
+
+
 @pytest.mark.parametrize("work", [lambda: None, Scripted(True, ValueError("broken")).follower.run])
 def test_watched_thread__work_ends__tells_of_it_and_keeps_the_error(
     work: Callable[[], None],

@@ -35,6 +35,8 @@ _PREFIX: Final = "chainkit_gateway"
 _PUBLISHED: Final = "published"
 _UNSERVED: Final = "unserved"
 _DESTINATIONS: Final = ("chain", "node")
+_FAULTS: Final = ("unavailable", "internal")
+"""Outcomes of which an alarm counts the increase: Prometheus sees none from nothing to 1."""
 
 
 class GatewayMonitor:
@@ -59,7 +61,8 @@ class GatewayMonitor:
             registry=registry,
         )
         for destination in _DESTINATIONS:
-            self._publications.labels(destination, _PUBLISHED)
+            for outcome in (_PUBLISHED, *_FAULTS):
+                self._publications.labels(destination, outcome)
         self._publications.labels("chain", _UNSERVED)
         self._balance = self._gauge("balance_wei", "Wei of the account that pays, at the head.")
         self._waiting = self._gauge("waiting_transactions", "Sent, and not mined at the head.")

@@ -91,7 +91,9 @@ def test_metrics__publications__are_counted_by_destination_and_outcome(world: Wo
         ("chain", "published"): 2,
         ("chain", "unserved"): 1,
         ("chain", "unavailable"): 1,
+        ("chain", "internal"): 0,
         ("node", "published"): 0,
+        ("node", "unavailable"): 0,
         ("node", "aborted"): 1,
         ("node", "internal"): 1,
     }

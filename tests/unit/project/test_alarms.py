@@ -50,6 +50,9 @@ SECTIONS = ["Meaning", "Effect on users", "First look", "Repair", "When to call 
 SCRAPED = {"job", "instance"}
 """Labels that Prometheus adds to what it scrapes."""
 
+OF_SERVICES = ("chainkit_node_", "chainkit_gateway_", "chainkit_backups_")
+PROMETHEUS = load(OPERATIONS / "prometheus" / "prometheus.yml")
+
 ALARMS = [
     rule
     for group in load(OPERATIONS / "prometheus" / "rules.yml")["groups"]
@@ -142,7 +145,8 @@ def test_expression__alarm_or_panel__uses_what_a_scrape_holds(
     assert found
     for selector in found:
         if selector.name == "up":
-            assert [m.value for m in selector.matchers.matchers] == ["chainkit-indexer"]
+            [job] = [m.value for m in selector.matchers.matchers]
+            assert job in {each["job_name"] for each in PROMETHEUS["scrape_configs"]}
             continue
         family = scrape[selector.name]
         samples = [sample for sample in family.samples if sample.name == selector.name]
@@ -230,7 +234,7 @@ def test_runbook__look_for_a_refusal_in_the_log__finds_it(
     assert re.search(pattern, capsys.readouterr().err, re.IGNORECASE)
 
 
-def test_alarm__of_a_node__has_its_number_in_a_panel() -> None:
+def test_alarm__of_a_node_or_another_service__has_its_number_in_a_panel() -> None:
     def names(expression: str) -> set[str]:
         return {selector.name for selector in selectors(expression)}
 
@@ -239,11 +243,19 @@ def test_alarm__of_a_node__has_its_number_in_a_panel() -> None:
         name
         for alarm in ALARMS
         for name in names(alarm["expr"])
-        if name.startswith(("chainkit_node_", "chainkit_backups_", "chainkit_indexer_disk"))
+        if name.startswith((*OF_SERVICES, "chainkit_indexer_disk"))
     }
 
     assert len(watched) > 10
     assert watched <= shown
+
+
+def test_dashboard__its_variable__has_a_process_that_only_reads() -> None:
+    [variable] = PANELS["templating"]["list"]
+
+    [pattern] = re.findall('__name__=~"(.*)"', variable["query"]["query"])
+    assert re.fullmatch(pattern, "chainkit_node_ready")
+    assert re.fullmatch(pattern, "chainkit_indexer_ready")
 
 
 def test_alarm__of_the_disk__rings_where_doctor_finds_a_fault() -> None:

@@ -156,6 +156,7 @@ class NetworkTasks:
             time.monotonic,
             report_seconds,
         )
+        metrics.knows_payer_reports(self._payer_reporter.standing, time.time_ns)
         metrics.counts_dependencies(self._dependencies.waiting)
         metrics.knows_registry(lambda: listing().state)
         metrics.knows_own_log(lambda: self.own_log.waits)

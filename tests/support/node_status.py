@@ -21,11 +21,13 @@ from chainkit_node.inspection.snapshot import (
     PeerLive,
     PeerState,
     PeerStatus,
+    RefusedPayerReports,
     ReorgStatus,
     RepairStatus,
     ReportSummary,
     ReportTally,
     StreamStatus,
+    UnattestedPayerReport,
 )
 from chainkit_node.inspection.words import shown
 
@@ -151,6 +153,8 @@ def healthy(**changed: Any) -> NodeStatus:
         reorgs=(),
         tallies=(),
         reports=(),
+        refused_payer_reports=(),
+        unattested_payer_report=None,
         own_proofs=0,
         own_claims=0,
         live=_well(),
@@ -200,6 +204,8 @@ def troubled() -> NodeStatus:
                 NS - 10, 300, "UNRESPONSIVE_NODE", "claimed", "client", (), 4.294967295, 300
             ),
         ),
+        refused_payer_reports=(RefusedPayerReports(300, 2, 101, 200, text),),
+        unattested_payer_report=UnattestedPayerReport(1_001, 2_000, 30_000.0),
         own_proofs=1,
         own_claims=3,
         live=_badly(),

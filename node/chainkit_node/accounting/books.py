@@ -56,6 +56,7 @@ from chainkit_node.storage.payer_reports import (
 )
 from chainkit_node.storage.range_digests import read_highest_id
 from chainkit_node.storage.replicated import read_after
+from chainkit_node.storage.troubled_reports import Unattested, read_refusals, read_unattested
 
 
 class Outcome(Enum):
@@ -77,6 +78,16 @@ class _Judgement:
     """Why it is refused."""
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """All that an operator should know of the reports."""
+
+    refused: int = 0
+    """Reports of other nodes that this node refused lately."""
+    unattested: Unattested | None = None
+    """This node's oldest report that too few nodes have signed."""
+
+
 _EQUAL = _Judgement(Outcome.STORED)
 _WAITS = _Judgement(Outcome.WAITS)
 _KNOWN = _Judgement(Outcome.KNOWN)
@@ -95,6 +106,13 @@ class Books:
         """Return up to which id attested reports cover each originator."""
         with self._store.reading() as connection:
             return {each: attested_through(connection, each) for each in sorted(originator_ids)}
+
+    def standing(self, own_id: int | None) -> Standing:
+        """Return what an operator should know of the reports."""
+        with self._store.reading() as connection:
+            refused = read_refusals(connection, self._clock_ns())
+            unattested = None if own_id is None else read_unattested(connection, own_id)
+        return Standing(sum(each.reports for each in refused), unattested)
 
     def make(self, own_id: int, listing: Listing, most_wait_ns: int) -> int:
         """Sign reports of this node's own envelopes, if the first unreported one has waited enough.

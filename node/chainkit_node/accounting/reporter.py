@@ -25,7 +25,7 @@ from chainkit.protocol.payer_reports import needed_signatures
 from chainkit.protocol.proto import node_api_pb2
 from chainkit.service.refusals import NotReady
 from chainkit.types import NANOSECONDS_PER_SECOND, Node
-from chainkit_node.accounting.books import Books, Outcome
+from chainkit_node.accounting.books import Books, Outcome, Standing
 from chainkit_node.peers.client import Peer, PeerRefused
 from chainkit_node.peers.directory import Listing
 from chainkit_node.peers.work import PeerFaults
@@ -81,12 +81,18 @@ class PayerReporter:
         self._look_seconds = min(round_seconds(report_seconds) / 2, _MOST_LOOK_SECONDS)
         self._most_wait_ns = round(report_seconds * NANOSECONDS_PER_SECOND)
         self._answered: set[int] = set()
+        self._standing = Standing()
+        self._is_looked_up = False
         self._faults = PeerFaults(
             "payer_reports_unread",
             "could not be asked for payer reports",
             "it is asked again in the next round",
             logging.INFO,
         )
+
+    def standing(self) -> Standing:
+        """Return what an operator should know of the reports, as of the last round."""
+        return self._standing
 
     async def run(self) -> None:
         """Ask, and make reports, until it is cancelled."""
@@ -98,7 +104,8 @@ class PayerReporter:
 
     async def _look(self, listing: Listing) -> None:
         enabled = {each for each, node in listing.nodes.items() if node.is_enabled}
-        for each in self._rounds.due(enabled - {listing.own_id}, self._clock()):
+        due = list(self._rounds.due(enabled - {listing.own_id}, self._clock()))
+        for each in due:
             try:
                 await self._ask(listing, each)
             except StoreError:
@@ -113,21 +120,35 @@ class PayerReporter:
         own_id = listing.own_id
         answered = len(enabled & (self._answered | {own_id}))
         is_known = own_id in enabled and answered >= needed_signatures(len(enabled))
+        made = 0
         if own_id is not None and is_known and self._most_wait_ns:
             with suppress(NotReady):
                 self._may_report()
-                await asyncio.to_thread(self._books.make, own_id, listing, self._most_wait_ns)
+                wait_ns = self._most_wait_ns
+                made = await asyncio.to_thread(self._books.make, own_id, listing, wait_ns)
+        if due or made or not self._is_looked_up:
+            self._standing = await asyncio.to_thread(self._books.standing, own_id)
+            self._is_looked_up = True
 
     async def _ask(self, listing: Listing, node_id: int) -> None:
         peer = self._connect(listing.nodes[node_id])
         try:
-            for _ in range(_MOST_PAGES):
-                request = await asyncio.to_thread(self._request, listing)
-                data = await peer.call(QUERY_PAYER_REPORTS, request, _ANSWER_SECONDS)
-                if not await asyncio.to_thread(self._take, data, listing):
-                    return
+            await self._ask_pages(peer, listing)
         finally:
             await peer.close()
+
+    async def _ask_pages(self, peer: Peer, listing: Listing) -> None:
+        """Take what one round takes of a node. Raises MalformedData, once all else is taken."""
+        fault: MalformedData | None = None
+        for _ in range(_MOST_PAGES):
+            request = await asyncio.to_thread(self._request, listing)
+            data = await peer.call(QUERY_PAYER_REPORTS, request, _ANSWER_SECONDS)
+            has_more, found = await asyncio.to_thread(self._take, data, listing)
+            fault = fault or found
+            if not has_more:
+                break
+        if fault is not None:
+            raise fault
 
     def _request(self, listing: Listing) -> bytes:
         request = node_api_pb2.QueryPayerReportsRequest()
@@ -135,14 +156,22 @@ class PayerReporter:
             request.queries.add(originator_node_id=each, after_sequence_id=last_id)
         return request.SerializeToString()
 
-    def _take(self, data: bytes, listing: Listing) -> bool:
-        """Take an answer; return whether another one may have more. Raises MalformedData."""
+    def _take(self, data: bytes, listing: Listing) -> tuple[bool, MalformedData | None]:
+        """Take an answer; return whether another one may have more, and the first fault in it.
+
+        A report that nobody signed ends alone. Raises MalformedData where the bytes are no answer.
+        """
         try:
             reports = node_api_pb2.QueryPayerReportsResponse.FromString(data).reports
         except DecodeError as error:
             raise MalformedData("answer", "payer reports", "other bytes") from error
-        outcomes = [self._books.take(each, listing) for each in reports]
-        return Outcome.STORED in outcomes
+        has_more, fault = False, None
+        for each in reports:
+            try:
+                has_more |= self._books.take(each, listing) is Outcome.STORED
+            except MalformedData as error:
+                fault = fault or error
+        return has_more, fault
 
 
 def _lacks_method(error: Exception) -> bool:

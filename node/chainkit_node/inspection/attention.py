@@ -19,8 +19,11 @@ from chainkit_node.inspection.snapshot import (
     PeerState,
     PeerStatus,
 )
+from chainkit_node.inspection.words import duration
 
 _LATE_SECONDS: Final = 1.0
+_UNATTESTED_SECONDS: Final = 6 * 60 * 60.0
+"""Others are asked every ten minutes: then too few of them answer, or they do not agree."""
 _MOST_NAMED: Final = 5
 """Nodes in one reason."""
 _MOST_WHY: Final = 120
@@ -49,6 +52,8 @@ class Reason(StrEnum):
     PEER_UNREACHABLE = "peer_unreachable"
     PEER_FAILING = "peer_failing"
     ENVELOPES_OMITTED = "envelopes_omitted"
+    PAYER_REPORT_REFUSED = "payer_report_refused"
+    PAYER_REPORT_UNATTESTED = "payer_report_unattested"
 
 
 PAGES: Final[Mapping[Reason, str]] = {
@@ -71,6 +76,8 @@ PAGES: Final[Mapping[Reason, str]] = {
     Reason.PEER_UNREACHABLE: "node-peers-unreachable",
     Reason.PEER_FAILING: "node-peers-unreachable",
     Reason.ENVELOPES_OMITTED: "node-gaps-found",
+    Reason.PAYER_REPORT_REFUSED: "node-payer-report-refused",
+    Reason.PAYER_REPORT_UNATTESTED: "node-payer-report-unattested",
 }
 """The runbook's page of each reason."""
 
@@ -114,7 +121,12 @@ def _found(reason: Reason, text: str, page: str | None = None) -> Attention:
 
 def find_attention(status: NodeStatus) -> tuple[Attention, ...]:
     """Return all reasons, the gravest first; none for a node that is well."""
-    found = (*_of_registry(status), *_of_originators(status), *_of_silence(status))
+    found = (
+        *_of_registry(status),
+        *_of_originators(status),
+        *_of_payer_reports(status),
+        *_of_silence(status),
+    )
     live = () if status.live is None else tuple(_of_live(status.live, status.node_id is not None))
     peers = (attention for peer in status.peers for attention in _of_peer(peer))
     order = list(Reason)
@@ -142,6 +154,19 @@ def _of_originators(status: NodeStatus) -> Iterator[Attention]:
         if each.omitted_ids:
             text = f"originator {each.originator_id} leaves out {counted(each.omitted_ids, 'id')}"
             yield _found(Reason.ENVELOPES_OMITTED, text)
+
+
+def _of_payer_reports(status: NodeStatus) -> Iterator[Attention]:
+    for each in status.refused_payer_reports:
+        reports = counted(each.count, "payer report")
+        ids = f"ids {each.first_id} to {each.last_id}"
+        text = f"{reports} of node {each.originator_id} refused, the last one of {ids}"
+        yield _found(Reason.PAYER_REPORT_REFUSED, f"{text}: {each.reason}")
+    waits = status.unattested_payer_report
+    if waits is not None and waits.seconds >= _UNATTESTED_SECONDS:
+        ids = f"ids {waits.first_id} to {waits.last_id}"
+        text = f"for {duration(waits.seconds)} too few nodes have signed its payer report of {ids}"
+        yield _found(Reason.PAYER_REPORT_UNATTESTED, text)
 
 
 def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:

@@ -35,11 +35,14 @@ from chainkit_node.inspection.snapshot import (
     PeerLive,
     PeerState,
     PeerStatus,
+    RefusedPayerReports,
     ReorgStatus,
+    UnattestedPayerReport,
 )
 from chainkit_node.inspection.words import shown
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapState
+from chainkit_node.storage.troubled_reports import read_refusals, read_unattested
 
 _OPEN = (GapState.ASKED.value, GapState.OMITTED.value)
 
@@ -108,11 +111,28 @@ def build_status(
             reorgs=tuple(map(_reorg, reversed(status.reorgs))),
             tallies=read_tallies(connection),
             reports=read_newest_reports(connection),
+            refused_payer_reports=_refused(connection, now),
+            unattested_payer_report=_unattested(connection, own_id, now),
             own_proofs=against.get(Weight.PROVED, 0),
             own_claims=against.get(Weight.CLAIMED, 0),
             live=None if live is None else live.status,
             no_live=None if no_live is None else shown(no_live),
         )
+
+
+def _refused(connection: Connection, now: float) -> tuple[RefusedPayerReports, ...]:
+    found = read_refusals(connection, round(now * NANOSECONDS_PER_SECOND))[:MOST_ROWS]
+    return tuple(RefusedPayerReports(*each[:-1], shown(each.reason)) for each in found)
+
+
+def _unattested(
+    connection: Connection, own_id: int | None, now: float
+) -> UnattestedPayerReport | None:
+    found = None if own_id is None else read_unattested(connection, own_id)
+    if found is None:
+        return None
+    seconds = _age_seconds(found.stored_ns, now)
+    return UnattestedPayerReport(found.first_id, found.last_id, seconds)
 
 
 def _registered(connection: Connection, status: Status) -> _Registered:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Number of the JSON's form: another number is another form."""
 
 MOST_ROWS: Final = 500
@@ -215,6 +215,29 @@ class ReportSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class RefusedPayerReports:
+    """The payer reports of another node that this node refused within a week."""
+
+    originator_id: int
+    count: int
+    first_id: int
+    """The newest one's range, both ends included."""
+    last_id: int
+    reason: str
+    """Why the newest one was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnattestedPayerReport:
+    """The oldest payer report of this node that too few nodes have signed."""
+
+    first_id: int
+    last_id: int
+    seconds: float
+    """Since the report was stored."""
+
+
+@dataclass(frozen=True, slots=True)
 class RepairStatus:
     """A comparison that brought envelopes."""
 
@@ -349,6 +372,9 @@ class NodeStatus:
     tallies: tuple[ReportTally, ...]
     reports: tuple[ReportSummary, ...]
     """The newest ones, the newest first."""
+    refused_payer_reports: tuple[RefusedPayerReports, ...]
+    """By originator, the first MOST_ROWS."""
+    unattested_payer_report: UnattestedPayerReport | None
     own_proofs: int
     """Proofs against this node itself."""
     own_claims: int

@@ -38,6 +38,7 @@ def as_text(status: NodeStatus) -> str:
         "",
         *_peers(status.peers),
         *_repairs(status.live),
+        *section("payer reports", list(_payer_reports(status))),
         *section("left out", [f"{status.left_out} more"] if status.left_out else []),
         "",
         *section("reorgs", [str(status.reorg_count), *map(_reorg, status.reorgs)]),
@@ -172,6 +173,18 @@ def _repairs(live: LiveStatus | None) -> list[str]:
         for each in live.repairs
     ]
     return section("repairs", lines or ["none since the start"])
+
+
+def _payer_reports(status: NodeStatus) -> Iterator[str]:
+    waits = status.unattested_payer_report
+    if waits is None:
+        yield "none of its own waits for signatures"
+    else:
+        since = f"since {duration(waits.seconds)} ago"
+        yield f"ids {waits.first_id} to {waits.last_id} wait for signatures {since}"
+    for each in status.refused_payer_reports:
+        last = f"the last one of ids {each.first_id} to {each.last_id}"
+        yield f"of node {each.originator_id} {each.count} refused in a week, {last}: {each.reason}"
 
 
 def _times(times: int) -> str:

@@ -19,6 +19,7 @@ from prometheus_client import (
 from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.accounting.books import Standing
 from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.peers.directory import RegistryState
 from chainkit_node.replicating.intake import Taken
@@ -67,6 +68,14 @@ class NodeMetrics:
         self._free.set(math.nan)
         self._short = self._gauge(
             "storage_short", "1 while publishes are refused, because too little space is free."
+        )
+        self._refused_reports = self._gauge(
+            "payer_reports_refused",
+            "Payer reports of other nodes that were refused within a week.",
+        )
+        self._unattested = self._gauge(
+            "payer_report_unattested_seconds",
+            "How long the oldest own payer report waits for a majority's signatures; 0 for none.",
         )
         self._twin = self._gauge("twin_found", "1 where another process has this node's key.")
         self._accusations = self._gauge(
@@ -180,6 +189,19 @@ class NodeMetrics:
 
         self._free.set_function(free)
         self._short.set_function(lambda: float(space.short() is not None))
+
+    def knows_payer_reports(
+        self, standing: Callable[[], Standing], clock_ns: Callable[[], int]
+    ) -> None:
+        """Take how to ask how payer reports stand, at each scrape, and a clock from 1970."""
+
+        def seconds() -> float:
+            waits = standing().unattested
+            nanoseconds = 0 if waits is None else max(clock_ns() - waits.stored_ns, 0)
+            return nanoseconds / NANOSECONDS_PER_SECOND
+
+        self._refused_reports.set_function(lambda: float(standing().refused))
+        self._unattested.set_function(seconds)
 
     def knows_twin(self, wrong: Callable[[], str | None]) -> None:
         """Take how to ask for the sign of another process with this node's key, at each scrape."""

@@ -6,7 +6,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import grpc
@@ -17,6 +17,7 @@ from chainkit.protocol.methods import QUERY_PAYER_REPORTS
 from chainkit.protocol.proto import node_api_pb2
 from chainkit.service.refusals import NotReady
 from chainkit.types import Node
+from chainkit_node.accounting.books import Standing
 from chainkit_node.accounting.reporter import (
     MOST_ROUND_SECONDS,
     PayerReporter,
@@ -26,6 +27,7 @@ from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.peers.client import PeerRefused, PeerSilent
 from chainkit_node.serving.payer_reports import PayerReportsHandler
 from chainkit_node.settings import ServingLimits
+from chainkit_node.storage.troubled_reports import Unattested
 from chainkit_node.watching.rounds import Rounds
 from support.accounting import WAIT_NS, Bookkeeper, bookkeepers, listed
 from support.network.simulation.loop import run
@@ -65,7 +67,9 @@ class World:
         if not self.knows_own_log:
             raise NotReady("own log", "known", "not yet")
 
-    def play(self, reader: Bookkeeper, seconds: float = 40.0, reports: bool = True) -> None:
+    def play(
+        self, reader: Bookkeeper, seconds: float = 40.0, reports: bool = True
+    ) -> PayerReporter:
         """Run one node's task for so long."""
         reporter = PayerReporter(
             reader.books,
@@ -83,6 +87,7 @@ class World:
                     await reporter.run()
 
         run(for_a_while())
+        return reporter
 
 
 @dataclass
@@ -168,6 +173,48 @@ def test_run__others_of_another_make__makes_a_report(nodes: list[Bookkeeper]) ->
 
     assert len(nodes[0].bytes_of(A)) == 1
     assert nodes[0].attested(A) == 0
+
+
+def test_run__one_report_of_an_answer_that_nobody_signed__takes_all_others(
+    nodes: list[Bookkeeper],
+) -> None:
+    reader, liar, _ = nodes
+    for each in (reader, liar):
+        each.holds(B, LOG)
+    liar.makes()
+    nobodys = made_up(b"")
+    good = node_api_pb2.QueryPayerReportsResponse(reports=liar.reports(B)).SerializeToString()
+    asked: list[bytes] = []
+
+    def mixed(request: bytes) -> bytes:
+        asked.append(request)
+        # Both are messages of one repeated field: their bytes follow each other.
+        return nobodys + good + nobodys
+
+    World(nodes, {B: mixed, C: silent}).play(reader, seconds=6.0)
+
+    assert reader.attested(B) == 4
+    assert reader.bytes_of(A) == [], "an answer with such a report is none"
+    assert len(asked) == 2, "the next page is asked for in the same round"
+
+
+def test_standing__own_report_without_signatures_and_a_refused_one__are_counted(
+    nodes: list[Bookkeeper],
+) -> None:
+    reader, other, _ = nodes
+    for each in (reader, other):
+        each.holds(B, LOG)
+    other.makes()
+    [report] = other.totals(B)
+    reader.takes(replace(report, totals=[report.totals[0]._replace(bytes=1)]))
+
+    standing = World(nodes, {B: without_method, C: without_method}).play(reader).standing()
+
+    assert standing == Standing(1, Unattested(1, 4, reader.now_ns))
+    for each in (*nodes, *nodes):
+        found = World(nodes).play(each).standing()
+    assert found == Standing(0, None)
+    assert World(nodes).play(reader).standing() == Standing(1, None)
 
 
 def test_run__own_log_is_not_known__makes_no_report(nodes: list[Bookkeeper]) -> None:

@@ -48,7 +48,7 @@ def spoiled(path: str, value: Any) -> Any:
 @pytest.mark.parametrize(
     ("path", "value", "said"),
     [
-        ("format", 1, "status: expected JSON of format 3, got 1"),
+        ("format", 1, "status: expected JSON of format 4, got 1"),
         ("node_id", "100", "status.node_id: expected int, got 100"),
         ("is_enabled", 1, "status.is_enabled: expected bool, got 1"),
         ("taken_at", None, "status.taken_at: expected a number, got None"),
@@ -69,7 +69,7 @@ def test_parse_status__another_value_in_a_field__names_its_place(
 
 
 def test_parse_status__no_object__is_refused() -> None:
-    with pytest.raises(MalformedAnswer, match="JSON of format 3, got list"):
+    with pytest.raises(MalformedAnswer, match="JSON of format 4, got list"):
         parse_status([])
 
 

@@ -124,8 +124,8 @@ def test_ask_monitor__nobody_answers__says_so(monkeypatch: pytest.MonkeyPatch) -
         (503, b'{"error": "away\\u001b"}', EndpointUnavailable, "a snapshot, got away\\\\x1b"),
         (503, b"busy", MalformedAnswer, "got HTTP status 503"),
         (404, b"expected one of /metrics", MalformedAnswer, "got HTTP status 404"),
-        (200, b"<html>", MalformedAnswer, "JSON of format 3"),
-        (200, b'{"format": 3}', MalformedAnswer, "a field taken_at"),
+        (200, b"<html>", MalformedAnswer, "JSON of format 4"),
+        (200, b'{"format": 4}', MalformedAnswer, "a field taken_at"),
     ],
 )
 def test_ask_monitor__another_answer__is_told(

@@ -31,6 +31,7 @@ from chainkit_node.originating.publisher import Originator, Publisher
 from chainkit_node.originating.registration import Registration
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.originating.sequencer import Sequencer
+from chainkit_node.originating.storage_keeper import StorageKeeper
 from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.originating.topic_heads import TopicHeads
 from chainkit_node.originating.twin import TwinCheck
@@ -104,6 +105,7 @@ async def run_node(service: NodeService) -> None:
         freshness = ChainFreshness(time.monotonic)
         space = StorageSpace(opened.store.free_bytes, service.serving.storage)
         metrics.knows_space(space)
+        keeper = StorageKeeper(opened.store, space, time.time, metrics.storage.looked)
         checks = Checks(clock, twin, certificate, space, LastRefusal())
         methods = _signing_methods(service, opened, network, checks, writer, freshness, steps)
         server = build_server(opened, methods, service.serving, twin.was_shown)
@@ -119,7 +121,8 @@ async def run_node(service: NodeService) -> None:
         serving = service.serving
         await server.start(serving.address, serving.certificate, "node for readers and payers")
         indexer.start()
-        await _until(ended, opened.lag.run(), certificate.run(), *network.coroutines())
+        tasks = opened.lag.run(), certificate.run(), keeper.run()
+        await _until(ended, *tasks, *network.coroutines())
         indexer.raise_error()
 
 

@@ -66,7 +66,7 @@ def test_page__strangers_texts__are_only_text(page: LivePage) -> None:
 def test_page__troubles__are_named_before_anything_else(page: LivePage) -> None:
     text = page.read()["text"]
 
-    assert text.index("20 things to look at") < text.index("Originators")
+    assert text.index("21 things to look at") < text.index("Originators")
     for words in (
         "the registry has this node disabled",
         "1 hosted report with a proof against this node",

@@ -80,9 +80,11 @@ def test_page__of_a_node_with_a_peer__shows_both_and_their_streams(
     }
     assert seen["headings"] == [
         f"Node {watched.node.node_id}",
-        *("Originators", "Peers", "Gaps and repairs", "Streams", "Reorgs"),
+        *("Originators", "Peers", "Storage", "Gaps and repairs", "Streams", "Reorgs"),
         "Reports of misbehavior",
     ]
+    # The first look at what fills the database follows the first step of the indexer.
+    page.wait("#storage-text", "growth is not known yet, and has room for ")
     originators = {row[0]: row for row in page.rows("originators")}
     assert originators["0, the chain"][1] == "chain"
     assert originators[str(watched.node.node_id)][1] == "own"

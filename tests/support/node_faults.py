@@ -18,13 +18,8 @@ from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_node.inspection.attention import Reason
 from chainkit_node.originating.sequence_record import SequenceRecord
 from chainkit_node.replicating.replicator import StreamState
-from chainkit_node.storage.payer_reports import (
-    RefusedReport,
-    StoredPayerReport,
-    insert_refused,
-    insert_report,
-)
 from chainkit_node.watching.about_self import Hosted
+from support.accounting_faults import filling, refused_report, unattested_report
 from support.faulty_node import (
     AUTHORITY,
     LIMITS,
@@ -113,19 +108,6 @@ def gap(node: FaultyNode) -> None:
     node.now = BEGIN_NS / SECOND_NS + 60
     log = peers_envelopes(9)
     node.take(ACCUSED, *log[:2], *log[5:])
-
-
-def refused_report(node: FaultyNode) -> None:
-    reason = "it signed another report of ids 1 to 4, too"
-    row = RefusedReport(ACCUSED, bytes(32), 1, 9, reason, b"", int(node.now * 1e9))
-    with node.host.store.writing() as connection:
-        insert_refused(connection, row)
-
-
-def unattested_report(node: FaultyNode) -> None:
-    stored_ns = int((node.now - 8 * 60 * 60) * 1e9)
-    with node.host.store.writing() as connection:
-        insert_report(connection, StoredPayerReport(OWN, 1, 9, b"", b"", b"", stored_ns, None))
 
 
 def silent_loop(node: FaultyNode) -> None:
@@ -284,6 +266,13 @@ FAULTS = [
         "node-gaps-found",
         Reason.ENVELOPES_OMITTED,
         gap,
+    ),
+    Fault(
+        "the database grows until it has no room",
+        "in 5 d the database has no room for publishes: it grows by 2.0 GB a day",
+        "node-storage-fills",
+        Reason.STORAGE_FILLS,
+        filling,
     ),
     Fault(
         "another node signs a payer report that its envelopes contradict",

@@ -29,6 +29,7 @@ from chainkit_node.inspection.snapshot import (
     StreamStatus,
     UnattestedPayerReport,
 )
+from chainkit_node.inspection.storage_snapshot import SizeOfDay, StorageStatus, StoredShare
 from chainkit_node.inspection.words import shown
 
 HOSTILE = "<img src=//x onerror=alert(1)><b>\x1b[2J\u202e"
@@ -71,6 +72,24 @@ def peer(node_id: int, state: PeerState, error: str | None = None) -> PeerStatus
     url = f"https://node-{node_id}.example.org"
     seconds = silent or stream.since_seconds
     return PeerStatus(node_id, url, state is not PeerState.DISABLED, state, seconds, live)
+
+
+def storage(days: float | None = None) -> StorageStatus:
+    """A database that grows, and is full in so many days."""
+    payers = [StoredShare(f"0x{each:02x}" + "7c" * 19, 9**each) for each in range(10, 0, -1)]
+    return StorageStatus(
+        looked_at=1_700_000_000.0,
+        used_bytes=812_345_678_901,
+        room_bytes=None if days is None else round(days * 2 * 10**9),
+        growth_bytes=2 * 10**9,
+        seconds_left=None if days is None else days * 86_400,
+        kinds=(StoredShare("group_message", 700 * 10**9), StoredShare("key_package", 12_000)),
+        payers=(*payers, StoredShare("others", 4), StoredShare("nobody", 3)),
+        expiries=(StoredShare("expired", 0), StoredShare("30 d", 600), StoredShare("never", 7)),
+        sizes=tuple(
+            SizeOfDay(1_692_000_000 + each * 86_400, (600 + each) * 10**9) for each in range(90)
+        ),
+    )
 
 
 def _well() -> LiveStatus:
@@ -153,6 +172,7 @@ def healthy(**changed: Any) -> NodeStatus:
         reorgs=(),
         tallies=(),
         reports=(),
+        storage=storage(),
         refused_payer_reports=(),
         unattested_payer_report=None,
         own_proofs=0,
@@ -204,6 +224,7 @@ def troubled() -> NodeStatus:
                 NS - 10, 300, "UNRESPONSIVE_NODE", "claimed", "client", (), 4.294967295, 300
             ),
         ),
+        storage=storage(days=9.0),
         refused_payer_reports=(RefusedPayerReports(300, 2, 101, 200, text),),
         unattested_payer_report=UnattestedPayerReport(1_001, 2_000, 30_000.0),
         own_proofs=1,

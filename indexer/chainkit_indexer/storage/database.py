@@ -160,6 +160,13 @@ class Database:
             raise self._store_error(error) from error
         return min(free, default=None)
 
+    def used_bytes(self) -> int:
+        """Return the size of the database."""
+        try:
+            return self._size()
+        except OSError as error:
+            raise self._store_error(error) from error
+
     def _size(self) -> int:
         if self.file is not None:
             files = self.file, self.file.with_name(f"{self.file.name}-wal")

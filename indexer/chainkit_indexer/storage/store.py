@@ -184,6 +184,10 @@ class Store:
         """Return how many bytes the database may still take; see ``Database.free_bytes``."""
         return self._database.free_bytes(most)
 
+    def used_bytes(self) -> int:
+        """Return the size of the database."""
+        return self._database.used_bytes()
+
     def give_back(self, most_bytes: int) -> int | None:
         """Give free space back to the file system; see ``Database.give_back``."""
         return self._database.give_back(most_bytes)

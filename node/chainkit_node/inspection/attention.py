@@ -19,11 +19,14 @@ from chainkit_node.inspection.snapshot import (
     PeerState,
     PeerStatus,
 )
-from chainkit_node.inspection.words import duration
+from chainkit_node.inspection.storage_snapshot import StorageStatus
+from chainkit_node.inspection.words import amount, duration
 
 _LATE_SECONDS: Final = 1.0
 _UNATTESTED_SECONDS: Final = 6 * 60 * 60.0
 """Others are asked every ten minutes: then too few of them answer, or they do not agree."""
+_FULL_SECONDS: Final = 14 * 24 * 60 * 60.0
+"""As the alarm NodeStorageFills has it."""
 _MOST_NAMED: Final = 5
 """Nodes in one reason."""
 _MOST_WHY: Final = 120
@@ -52,6 +55,7 @@ class Reason(StrEnum):
     PEER_UNREACHABLE = "peer_unreachable"
     PEER_FAILING = "peer_failing"
     ENVELOPES_OMITTED = "envelopes_omitted"
+    STORAGE_FILLS = "storage_fills"
     PAYER_REPORT_REFUSED = "payer_report_refused"
     PAYER_REPORT_UNATTESTED = "payer_report_unattested"
 
@@ -76,6 +80,7 @@ PAGES: Final[Mapping[Reason, str]] = {
     Reason.PEER_UNREACHABLE: "node-peers-unreachable",
     Reason.PEER_FAILING: "node-peers-unreachable",
     Reason.ENVELOPES_OMITTED: "node-gaps-found",
+    Reason.STORAGE_FILLS: "node-storage-fills",
     Reason.PAYER_REPORT_REFUSED: "node-payer-report-refused",
     Reason.PAYER_REPORT_UNATTESTED: "node-payer-report-unattested",
 }
@@ -125,6 +130,7 @@ def find_attention(status: NodeStatus) -> tuple[Attention, ...]:
         *_of_registry(status),
         *_of_originators(status),
         *_of_payer_reports(status),
+        *_of_storage(status.storage),
         *_of_silence(status),
     )
     live = () if status.live is None else tuple(_of_live(status.live, status.node_id is not None))
@@ -167,6 +173,15 @@ def _of_payer_reports(status: NodeStatus) -> Iterator[Attention]:
         ids = f"ids {waits.first_id} to {waits.last_id}"
         text = f"for {duration(waits.seconds)} too few nodes have signed its payer report of {ids}"
         yield _found(Reason.PAYER_REPORT_UNATTESTED, text)
+
+
+def _of_storage(storage: StorageStatus | None) -> Iterator[Attention]:
+    if storage is None or storage.seconds_left is None or storage.growth_bytes is None:
+        return
+    if storage.seconds_left < _FULL_SECONDS:
+        left, growth = duration(storage.seconds_left), amount(storage.growth_bytes)
+        text = f"in {left} the database has no room for publishes: it grows by {growth} a day"
+        yield _found(Reason.STORAGE_FILLS, text)
 
 
 def _of_live(live: LiveStatus, is_registered: bool) -> Iterator[Attention]:

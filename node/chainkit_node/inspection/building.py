@@ -39,6 +39,7 @@ from chainkit_node.inspection.snapshot import (
     ReorgStatus,
     UnattestedPayerReport,
 )
+from chainkit_node.inspection.storage_status import read_storage
 from chainkit_node.inspection.words import shown
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapState
@@ -113,6 +114,7 @@ def build_status(
             reports=read_newest_reports(connection),
             refused_payer_reports=_refused(connection, now),
             unattested_payer_report=_unattested(connection, own_id, now),
+            storage=read_storage(connection),
             own_proofs=against.get(Weight.PROVED, 0),
             own_claims=against.get(Weight.CLAIMED, 0),
             live=None if live is None else live.status,

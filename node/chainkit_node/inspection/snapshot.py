@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from chainkit_node.inspection.storage_snapshot import StorageStatus
+
 FORMAT: Final = 4
 """Number of the JSON's form: another number is another form."""
 
@@ -375,6 +377,8 @@ class NodeStatus:
     refused_payer_reports: tuple[RefusedPayerReports, ...]
     """By originator, the first MOST_ROWS."""
     unattested_payer_report: UnattestedPayerReport | None
+    storage: StorageStatus | None
+    """None before the node's first look."""
     own_proofs: int
     """Proofs against this node itself."""
     own_claims: int

@@ -21,7 +21,8 @@ from chainkit_node.inspection.snapshot import (
     ReorgStatus,
     ReportSummary,
 )
-from chainkit_node.inspection.words import duration, number, response
+from chainkit_node.inspection.storage_snapshot import StorageStatus
+from chainkit_node.inspection.words import amount, duration, number, response
 
 
 def as_text(status: NodeStatus) -> str:
@@ -38,6 +39,7 @@ def as_text(status: NodeStatus) -> str:
         "",
         *_peers(status.peers),
         *_repairs(status.live),
+        *section("storage", list(_storage(status.storage))),
         *section("payer reports", list(_payer_reports(status))),
         *section("left out", [f"{status.left_out} more"] if status.left_out else []),
         "",
@@ -173,6 +175,33 @@ def _repairs(live: LiveStatus | None) -> list[str]:
         for each in live.repairs
     ]
     return section("repairs", lines or ["none since the start"])
+
+
+def _storage(storage: StorageStatus | None) -> Iterator[str]:
+    if storage is None:
+        yield "not known before the node's first look"
+        return
+    yield f"{amount(storage.used_bytes)}{_growth(storage)}; envelopes, estimated:"
+    for name, shares in (
+        ("kind", storage.kinds),
+        ("payer", storage.payers),
+        ("expiry", storage.expiries),
+    ):
+        parts = [f"{each.name} {amount(each.bytes)}" for each in shares if each.bytes]
+        yield f"by {name}: {', '.join(parts) or 'none'}"
+
+
+def _growth(storage: StorageStatus) -> str:
+    if storage.growth_bytes is None:
+        return ", growth not known yet"
+    growth = f", grows by {amount(storage.growth_bytes)} a day"
+    if storage.growth_bytes <= 0:
+        growth = ", does not grow"
+    if storage.room_bytes is None:
+        return f"{growth}, room not known"
+    room = f"{growth}, room for {amount(storage.room_bytes)}"
+    left = storage.seconds_left
+    return room if left is None else f"{room}: full in {duration(left)}"
 
 
 def _payer_reports(status: NodeStatus) -> Iterator[str]:

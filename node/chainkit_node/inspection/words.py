@@ -7,6 +7,7 @@ from typing import Final
 from chainkit.misbehavior.types import Misbehavior
 from chainkit_node.inspection.snapshot import MOST_TEXT
 
+_LARGER: Final = ("kB", "MB", "GB", "TB")
 _SECONDS: Final = (("d", 86_400), ("h", 3_600), ("min", 60))
 
 
@@ -26,6 +27,16 @@ def duration(seconds: float | None) -> str:
         if seconds >= 2 * length:
             return f"{seconds / length:.0f} {unit}"
     return f"{max(seconds, 0.0):.1f} s"
+
+
+def amount(count: int) -> str:
+    """Return an amount of bytes, such as ``999 B``, ``4.2 MB`` or ``-1.0 GB``."""
+    size, unit = float(count), "B"
+    for larger in _LARGER:
+        if abs(size) < 1_000:
+            break
+        size, unit = size / 1_000, larger
+    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def number(value: int | None) -> str:

@@ -57,6 +57,10 @@ class StorageSpace:
         """Return how many bytes the database may still take; None where nobody knows."""
         return self._free
 
+    def room_bytes(self) -> int | None:
+        """Return how many more bytes lead to a refusal of publishes; None where nobody knows."""
+        return None if self._free is None else self._free - self._limits.free_bytes
+
     def check(self) -> None:
         """Raise NotReady where payers' payloads would fill the database."""
         if (refusal := self._refusal()) is not None:

@@ -20,6 +20,7 @@ from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.accounting.books import Standing
+from chainkit_node.originating.storage_metrics import StorageMetrics
 from chainkit_node.originating.storage_space import StorageSpace
 from chainkit_node.peers.directory import RegistryState
 from chainkit_node.replicating.intake import Taken
@@ -43,6 +44,7 @@ class NodeMetrics:
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         self.reports = ReportMetrics(self._registry)
+        self.storage = StorageMetrics(self._registry)
         self._refusals = self._counter(
             "refusals", "Calls that were refused, by method and by gRPC's code.", "method", "code"
         )

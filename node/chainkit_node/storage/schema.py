@@ -167,3 +167,24 @@ pruned_entries = Table(
 )
 """Entries of this node's own envelopes that were pruned: its topic heads still contain them (ADR
 64): ``digest`` has the 32 bytes that this node signed."""
+
+database_sizes = Table(
+    "database_sizes",
+    metadata,
+    _key("hour", BigInteger),
+    _column("used_bytes", BigInteger),
+    Column("room_bytes", BigInteger),
+)
+"""The database's size, once an hour for 90 days. ``hour`` counts from 1970; ``room_bytes`` is how
+many more it may take before publishes are refused, null where nobody knows."""
+
+stored_shares = Table(
+    "stored_shares",
+    metadata,
+    _key("part", Text),
+    _key("name", Text),
+    _column("bytes", BigInteger),
+)
+"""The estimate of what the database holds, as of the last look (``stored_bytes.py``). ``part`` is
+``kind``, ``payer`` or ``day``; ``name`` is the kind's number, the payer, or the day of expiry
+counted from 1970, -1 for never."""

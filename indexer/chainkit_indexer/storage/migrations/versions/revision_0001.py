@@ -318,3 +318,15 @@ _table(
     _column("expires_at", BigInteger),
     _column("digest", LargeBinary),
 )
+_table(
+    "database_sizes",
+    _key("hour", BigInteger),
+    _column("used_bytes", BigInteger),
+    Column("room_bytes", BigInteger),
+)
+_table(
+    "stored_shares",
+    _key("part", Text),
+    _key("name", Text),
+    _column("bytes", BigInteger),
+)

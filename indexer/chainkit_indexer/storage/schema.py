@@ -259,8 +259,8 @@ inbox_members = Table(
     Column("revoked_sequence_id", BigInteger),
     Index("inbox_members_by_identifier", "identifier", "kind"),
 )
-"""Each time that a wallet or passkey belonged to an inbox (XIP-46): which identity update added it,
-and which revoked it, null while it belongs there. ``kind`` is a ``MemberKind``. Only a node adds
+"""Each time that a key belonged to an inbox (XIP-46): which identity update added it, and which
+revoked it, null while it belongs there. ``kind`` is a ``MemberKind``. Only a node adds
 rows. A reorg takes rows back by their sequence ids, in the transaction that takes back the updates,
 also where no node runs."""
 

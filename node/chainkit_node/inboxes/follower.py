@@ -176,7 +176,10 @@ class InboxFollower:
             return JudgedUpdate(*key, refusal=str(reason))
         self._remember(row.topic, accepted.state)
         changes = accepted.changes
-        return JudgedUpdate(*key, _identifiers(changes.associated), _identifiers(changes.revoked))
+        associated = _identifiers((*changes.associated, *changes.installed))
+        return JudgedUpdate(
+            *key, associated, _identifiers((*changes.revoked, *changes.uninstalled))
+        )
 
     def _state(self, connection: Connection, row: StoredEnvelope) -> AssociationState | None:
         """Return the state of an inbox before an update."""

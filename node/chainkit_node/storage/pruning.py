@@ -6,7 +6,8 @@ An envelope is deleted once all of this is so:
 - it is a message, a welcome or a key package, of a node that the registry lists: payloads of the
   chain, and those that break a rule, are never deleted, whatever expiry they have;
 - payer reports that were attested cover it;
-- it is not the newest key package of its topic: an installation that was away is invited by it;
+- it is not the newest key package of its topic: an installation that was away is invited by it.
+  That of an installation that was revoked, in a final block, from each inbox that it was in may go;
 - it is not its originator's last one: the next id follows from it;
 - it is in no dispute, and the digests of its leaf are stored (``range_digests.py``).
 
@@ -37,9 +38,10 @@ from sqlalchemy import (
     tuple_,
 )
 
+from chainkit.identity.identifiers import MemberKind
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
-from chainkit_indexer.storage.schema import envelopes
+from chainkit_indexer.storage.schema import cursor, envelope_logs, envelopes, inbox_members
 from chainkit_indexer.types import ENVELOPE_COLUMNS
 from chainkit_node.storage import schema
 from chainkit_node.storage.payer_reports import attested_through
@@ -55,8 +57,24 @@ _held: Final = envelopes.c
 _newer: Final = envelopes.alias("newer")
 _kind: Final = func.substr(_held.topic, 1, 1, type_=LargeBinary())
 _HAS_KIND: Final = or_(*(_kind == each.topic(b"") for each in _KINDS))
+_member: Final = inbox_members.alias("member")
+_is_member: Final = and_(
+    _member.c.kind == MemberKind.INSTALLATION.value,
+    _member.c.identifier == func.substr(_held.topic, 2, type_=LargeBinary()),
+)
+# Nothing brings back what is deleted, and a reorg takes a revocation back.
+_is_final: Final = exists().where(
+    envelope_logs.c.originator_id == _member.c.originator_id,
+    envelope_logs.c.sequence_id == _member.c.revoked_sequence_id,
+    envelope_logs.c.block_number <= select(cursor.c.final_block_number).scalar_subquery(),
+)
+_IS_REVOKED: Final = and_(
+    exists().where(_is_member),
+    not_(exists().where(_is_member, not_(_is_final))),
+)
 _IS_NEWEST_PACKAGE: Final = and_(
     _kind == TopicKind.KEY_PACKAGE.topic(b""),
+    not_(_IS_REVOKED),
     not_(
         exists().where(
             _newer.c.topic == _held.topic,

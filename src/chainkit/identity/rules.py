@@ -7,7 +7,7 @@ work for an update grows with its actions and the inbox's members, never with th
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from chainkit.identity.actions import (
@@ -39,11 +39,17 @@ def apply(state: AssociationState | None, update: IdentityUpdate) -> Accepted:
 
 
 def _changes(before: Mapping[MemberIdentifier, Member], inbox: Inbox) -> Changes:
-    public = [each for each in inbox.touched if each.kind is not MemberKind.INSTALLATION]
-    return Changes(
-        tuple(each for each in public if each in inbox.members and each not in before),
-        tuple(each for each in public if each in before and each not in inbox.members),
-    )
+    added = [each for each in inbox.touched if each in inbox.members and each not in before]
+    revoked = [each for each in inbox.touched if each in before and each not in inbox.members]
+    return Changes(*map(_public, (added, revoked)), *map(_installations, (added, revoked)))
+
+
+def _public(members: Iterable[MemberIdentifier]) -> tuple[MemberIdentifier, ...]:
+    return tuple(each for each in members if each.kind is not MemberKind.INSTALLATION)
+
+
+def _installations(members: Iterable[MemberIdentifier]) -> tuple[MemberIdentifier, ...]:
+    return tuple(each for each in members if each.kind is MemberKind.INSTALLATION)
 
 
 class Inbox:

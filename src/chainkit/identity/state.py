@@ -40,14 +40,18 @@ class AssociationState:
 
 
 class Changes(NamedTuple):
-    """The wallets and passkeys that an accepted update associated with its inbox, and revoked.
+    """The members that an accepted update associated with its inbox, and revoked.
 
-    The address log consists of these changes. A key that was added and revoked in the same update
-    is in neither list, and installations are in none: no address lookup returns them.
+    The address log consists of the wallets and passkeys. A member that was added and revoked in
+    the same update is in neither list.
     """
 
     associated: tuple[MemberIdentifier, ...] = ()
+    """Wallets and passkeys."""
     revoked: tuple[MemberIdentifier, ...] = ()
+    installed: tuple[MemberIdentifier, ...] = ()
+    """Installations: nobody is looked up by them."""
+    uninstalled: tuple[MemberIdentifier, ...] = ()
 
 
 class Accepted(NamedTuple):

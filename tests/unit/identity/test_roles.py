@@ -251,7 +251,9 @@ def test_apply__wallets_added_and_revoked__are_the_changes() -> None:
 
     changes = apply(FULL, data).changes
 
-    assert changes == Changes((CAROL.identifier,), (BOB.identifier,))
+    # The app that Bob added goes with Bob.
+    installed, uninstalled = (Installation("third").identifier,), (OTHER_APP.identifier,)
+    assert changes == Changes((CAROL.identifier,), (BOB.identifier,), installed, uninstalled)
 
 
 @pytest.mark.conforms("I14")
@@ -259,7 +261,7 @@ def test_apply__added_and_revoked_at_once__is_no_change() -> None:
     steps = (add(CAROL, ALICE), revoke(CAROL, ALICE), revoke(BOB, ALICE), add(BOB, ALICE))
     data = read_update(update(INBOX, *steps, at_ns=AT_NS * 2))
 
-    assert apply(FULL, data).changes == Changes()
+    assert apply(FULL, data).changes == Changes(uninstalled=(OTHER_APP.identifier,))
 
 
 def test_signatures__one_given_for_several_actions__is_there_once() -> None:

@@ -70,8 +70,15 @@ class Story:
             found[f"order {place}"] = [one for one, _ in pairs], [other for _, other in pairs]
         return {key: value for key, value in found.items() if value != NONE}
 
-    def streamed_faults(self, listeners: Sequence[NodeSdkClient]) -> dict[str, Differences]:
-        """Return what streams lack so far, and what they have too often."""
+    def streamed_faults(
+        self, listeners: Sequence[NodeSdkClient], *, may_repeat: bool = False
+    ) -> dict[str, Differences]:
+        """Return what streams lack so far, and what they have too often.
+
+        With ``may_repeat`` they may have things twice (docs/gateway.md).
+        """
         streams = [each.streamed(self.group.group_id) for each in listeners]
+        if may_repeat:
+            streams = [list(dict.fromkeys(each)) for each in streams]
         found = {f"stream {place}": self.faults(each) for place, each in enumerate(streams)}
         return {key: value for key, value in found.items() if value != NONE}

@@ -23,6 +23,7 @@ from chainkit_node.inspection.snapshot import (
     GapRange,
     NodeStatus,
     OriginatorKind,
+    PeerLive,
     PeerState,
     ReportTally,
 )
@@ -182,6 +183,26 @@ def test_build__peer_whose_stream_ended_with_an_error__is_failing(host: Host) ->
     status = built(host, replace(parts, peers={ACCUSED: failed}))
 
     assert status.peers[0].state is PeerState.FAILING
+
+
+def test_build__time_in_a_state__is_that_states_and_no_other_ones(host: Host) -> None:
+    register(host)
+    parts = live_parts(_200=PeerState.OPEN)
+    open_peer = parts.peers[ACCUSED]
+    assert open_peer.stream is not None
+    # Its stream is what it was for a minute; it has given no answer for nine seconds.
+    silent = replace(
+        open_peer,
+        stream=replace(open_peer.stream, since_seconds=60.0),
+        silent_seconds=9.0,
+        is_unreachable=True,
+    )
+
+    def seconds(known: PeerLive) -> float | None:
+        return built(host, replace(parts, peers={ACCUSED: known})).peers[0].state_seconds
+
+    assert seconds(silent) == 9.0
+    assert seconds(replace(silent, is_unreachable=False)) == 60.0
 
 
 def test_build__reports__are_counted_and_the_newest_shown_with_evidence(host: Host) -> None:

@@ -38,6 +38,7 @@ class Operated:
     port: int
     monitor: str
     channel: grpc.Channel
+    service: Background
 
     def call(self, method: str, request: bytes, service: str = REPLICATION) -> bytes:
         path = f"/{service}/{method}"
@@ -90,7 +91,7 @@ def node(
         port = logged(service, "node_listening")["port"]
         credentials = grpc.ssl_channel_credentials(pair[0])
         with grpc.secure_channel(f"localhost:{port}", credentials) as channel:
-            operated = Operated(port, monitor, channel)
+            operated = Operated(port, monitor, channel, service)
             wait_until(service, lambda: operated.samples()["ready",] == 1)
             wait_until(service, lambda: operated.samples()["registry_state", "unknown"] == 0)
             yield operated
@@ -182,10 +183,14 @@ def test_status__of_a_node_with_two_faults__says_what_is_wrong_and_what_to_do(
     assert "  what to do: docs/runbook/node-storage-short.md\n" in said
 
 
-def test_node__plain_text_to_its_tls_port__is_not_answered(node: Operated) -> None:
+def test_node__plain_text_to_its_tls_port__is_not_answered_and_no_line_in_its_log(
+    node: Operated,
+) -> None:
     with grpc.insecure_channel(f"localhost:{node.port}") as channel:
         call = channel.unary_unary(f"/{REPLICATION}/QueryEnvelopes")
         assert code_of(lambda: call(b"", timeout=SECONDS)) is grpc.StatusCode.UNAVAILABLE
+    # gRPC's core writes lines of its own form, past the log.
+    assert [line for line in node.service.log_lines() if not line.startswith("{")] == []
 
 
 def test_node__asked_too_often__refuses_and_counts(node: Operated) -> None:

@@ -100,7 +100,8 @@ class OwnLog:
             raise NotReady(refusal.subject, refusal.expected, refusal.got, refusal.place)
         if not self._is_known:
             expected = "an answer of another node, which may hold envelopes that this one lacks"
-            got = f"none yet{_named(self._awaited)}; a --sequence-record does without"
+            others = _named(self._awaited)
+            got = f"none yet{others}; a --sequence-record that has its ids does without"
             raise NotReady("own log", expected, got)
 
     def fell_back(self, signed_id: int) -> None:

@@ -26,6 +26,8 @@ from chainkit.nodes.gateway import Gateway
 from chainkit.protocol.retention import LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_DAYS
 from chainkit.terminal.connection import open_recorded_chain
 from chainkit.text.node_url import grpc_target
+from chainkit_client.exchange.exchange import HistoryExchange
+from chainkit_client.exchange.origin import origin_of
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
@@ -34,7 +36,7 @@ from chainkit_client.storage.store import Store
 _DATABASE: Final = "client.db"
 _SETTINGS: Final = "settings.json"
 _WALLET: Final = "wallet.keystore"
-_RETENTION: Final = "retention_days"
+_OPTIONAL: Final = {"retention_days": (int, "a number of days"), "storage": (str, "a URL")}
 _MOST_BYTES: Final = 1 << 16
 
 
@@ -52,10 +54,14 @@ class Settings:
     """The wallet's address, in lower case."""
     retention_days: int | None = None
     """For how many days nodes keep the texts; None for the gateway's policy."""
+    storage: str | None = None
+    """URL of the storage service for history between own devices; None keeps history off."""
 
     def __post_init__(self) -> None:
-        """Raise ConfigurationError where gateway's URL or days cannot be used."""
+        """Raise ConfigurationError where a URL or the days cannot be used."""
         grpc_target("gateway", self.gateway)
+        if self.storage is not None:
+            origin_of(self.storage, "storage service")
         days = self.retention_days
         if days is not None and not LEAST_RETENTION_DAYS <= days <= MAXIMUM_RETENTION_DAYS:
             expected = f"{LEAST_RETENTION_DAYS} to {MAXIMUM_RETENTION_DAYS} days"
@@ -100,15 +106,16 @@ class HomeFolder:
             raise ConfigurationError(f"home {self.home_path}", expected, f"no {_SETTINGS}")
         subject = f"settings {path}"
         content = read_json(path, subject, _MOST_BYTES)
-        names = sorted(Settings.__dataclass_fields__.keys() - {_RETENTION})
-        if not isinstance(content, dict) or sorted(content.keys() - {_RETENTION}) != names:
+        names = sorted(Settings.__dataclass_fields__.keys() - _OPTIONAL.keys())
+        if not isinstance(content, dict) or sorted(content.keys() - _OPTIONAL.keys()) != names:
             got = sorted(content) if isinstance(content, dict) else type(content).__name__
             raise ConfigurationError(subject, f"an object with {', '.join(names)}", got)
         for name, value in content.items():
-            if name == _RETENTION:
-                if value is not None and type(value) is not int:
-                    expected, got = "a number of days, or null", type(value).__name__
-                    raise ConfigurationError(f"{subject}: {name}", expected, got)
+            if name in _OPTIONAL:
+                kind, expected = _OPTIONAL[name]
+                if value is not None and type(value) is not kind:
+                    got = type(value).__name__
+                    raise ConfigurationError(f"{subject}: {name}", f"{expected}, or null", got)
             elif not isinstance(value, str):
                 raise ConfigurationError(f"{subject}: {name}", "a text", type(value).__name__)
         return Settings(**content)
@@ -136,6 +143,7 @@ class Client:
     store: Store = field(repr=False)
     chain: Chain = field(repr=False)
     gateway: Gateway = field(repr=False)
+    history: HistoryExchange = field(repr=False)
 
 
 @asynccontextmanager
@@ -155,7 +163,9 @@ async def opened(
             gateway = Gateway(settings.gateway)
             days = settings.retention_days
             async with Messenger(store, engine, chain, gateway, days) as messenger:
-                yield Client(messenger, store, chain, gateway)
+                folder, storage = home.home_path, settings.storage
+                history = HistoryExchange(messenger, store, gateway, storage, folder)
+                yield Client(messenger, store, chain, gateway, history)
     finally:
         store.close()
 

@@ -29,7 +29,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
-from chainkit_client.groups.overview import Group, read_imported_groups
+from chainkit_client.groups.overview import Group, read_imported_groups, read_shown_groups
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message, unheard
 from chainkit_client.history.checking import check_groups
@@ -167,9 +167,9 @@ class Messenger:
 
     # The wishes of the user.
 
-    async def create_group(self, names: Sequence[str] = ()) -> bytes:
-        """Make a group with inboxes, by their ids or addresses; return its id."""
-        group_id = secrets.token_bytes(GROUP_ID_BYTES)
+    async def create_group(self, names: Sequence[str] = (), group_id: bytes = b"") -> bytes:
+        """Make a group with inboxes, by their ids or addresses; return its id, random if empty."""
+        group_id = group_id or secrets.token_bytes(GROUP_ID_BYTES)
         installations = await self._installations_of(names)
         self._opened.create(group_id, time.time_ns())
         if installations:
@@ -223,8 +223,10 @@ class Messenger:
     # The contents of the database.
 
     def groups(self) -> list[Group]:
-        """Return all groups, the oldest first."""
-        return self._opened.groups()
+        """Return all groups that a person sees, the oldest first."""
+        _ = self.installation
+        with self._store.reading() as connection:
+            return read_shown_groups(connection)
 
     def imported_groups(self) -> list[Group]:
         """Return the groups that only files of other devices know; `messages` reads them."""
@@ -283,13 +285,13 @@ class Messenger:
         await self._session.ask_for_promised()
         await self._key_packages.keep_offering(self.installation)
         rounds = {}
-        for group in self.groups():
+        for group in self._opened.groups():
             if group.membership is not MembershipState.REJECTED:
                 try:
                     rounds[group.id] = await self.sync_group(group.id)
                 except _OF_ONE_GROUP as error:
                     failure = failure or error
-        for group in self.groups():
+        for group in self._opened.groups():
             if group.id in rounds and group.is_member and group.epoch is not None:
                 members = partial(self.members, group.id)
                 try:
@@ -328,7 +330,7 @@ class Messenger:
             await self.sync()
             waiting = [
                 intent
-                for group in self.groups()
+                for group in self._opened.groups()
                 for intent in self._opened.intents(group.id, UNFINISHED)
             ]
             if not waiting:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from chainkit_client.groups.plaintext import message_id
-from chainkit_client.history.packing import new_key, pack, unpack
+from chainkit_client.history.packing import new_key, pack, recipient_of, unpack
 from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.store import Store
 from localnet.commands import Settings
@@ -124,7 +124,7 @@ def write_lies(person: Person, file: Path, key: Path, lying: Path, lying_key: Pa
     store.close()
     lying_key.write_text(new_key())
     with lying.open("wb") as written:
-        pack(signed_lines(secret, told_lines), written, lying_key.read_text())
+        pack(signed_lines(secret, told_lines), written, recipient_of(lying_key.read_text()))
 
 
 def newest(lines: list[dict[str, Any]]) -> int:

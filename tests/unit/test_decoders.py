@@ -54,6 +54,9 @@ from chainkit.service.node_token import RefusedToken, read_token
 from chainkit.service.refusals import InvalidRequest, Refusal
 from chainkit.service.upload_grant import Grant, read_grant, write_grant
 from chainkit.signatures import SigningKey
+from chainkit_client.exchange.control import HistoryRequest, HistoryResponse, parse_control
+from chainkit_client.exchange.errors import NetworkError
+from chainkit_client.exchange.storage_service import read_download_url
 from chainkit_client.groups.plaintext import parse_plaintext
 from chainkit_client.groups.welcome import parse_welcome
 from chainkit_client.history.rows import parse_history_header, parse_history_line
@@ -150,6 +153,7 @@ def payer_reports(data: bytes) -> Any:
 
 
 PROTO = envelopes_pb2
+RECIPIENT = "age1" + "q" * 58
 REFUSED = (MalformedData, PublishRefused)
 DECODERS: dict[str, Decoder] = {
     "check_strict": Decoder(
@@ -252,6 +256,16 @@ DECODERS: dict[str, Decoder] = {
     "parse_history_line": Decoder(
         lambda data: parse_history_line(data, bytes(32)),
         [b'{"kind":"end","signature":"00"}', b'{"kind":"group","read":{},"skipped":{"0":[1]}}'],
+    ),
+    "parse_control": Decoder(
+        parse_control,
+        [
+            HistoryRequest(bytes(16), bytes(32), "0427", "https://a/", RECIPIENT, 9).encoded(),
+            HistoryResponse(bytes(16), "https://a/", bytes(32), 9, RECIPIENT, 9).encoded(),
+        ],
+    ),
+    "read_download_url": Decoder(
+        read_download_url, [b'{"downloadUrl":"https://a/b"}'], errors=(NetworkError,)
     ),
     "read_grant": Decoder(
         lambda data: read_grant(bytes(32), data.decode("latin-1"), 0.0),

@@ -17,13 +17,22 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit.terminal.tables import columns
 from chainkit.terminal.waiting import told_while_waiting
 from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_client.cli.history_requests import (
+    apply,
+    approve,
+    deny,
+    list_,
+    request,
+    status,
+    storage,
+)
 from chainkit_client.cli.home import Home, home_options
+from chainkit_client.cli.loaded import tell_loaded
 from chainkit_client.cli.names import short
 from chainkit_client.cli.opened import open_store, run
-from chainkit_client.cli.pages import time_of
 from chainkit_client.history.coverage import Coverage
-from chainkit_client.history.loading import Loaded, load
-from chainkit_client.history.packing import new_key
+from chainkit_client.history.loading import load
+from chainkit_client.history.packing import new_key, recipient_of
 from chainkit_client.history.saving import Saved, save
 from chainkit_client.home import Client
 from chainkit_client.storage.imported_schema import Standing
@@ -50,8 +59,13 @@ def history() -> None:
       chainkit client history save past.age --key past.key --home laptop
       chainkit client history load past.age --key past.key --home phone
       chainkit client history check --home phone
+      chainkit client history request --home phone
+      chainkit client history approve 3fa2 --home laptop
     """
 
+
+for each in (storage, request, list_, approve, deny, apply, status):
+    history.add_command(each)
 
 _file = click.argument("file_path", metavar="FILE", type=click.Path(path_type=Path))
 
@@ -108,7 +122,7 @@ def _saved(store: Store, file_path: Path, key_path: Path, since_ns: int) -> Save
     # Written first: a file without its key would be of no use.
     write_new(key_path, f"{key}\n".encode(), f"key {key_path}", is_private=True)
     try:
-        return save(store, file_path, key, since_ns)
+        return save(store, file_path, recipient_of(key), since_ns)
     except BaseException:
         key_path.unlink(missing_ok=True)
         raise
@@ -148,7 +162,7 @@ def load_command(file_path: Path, key_path: Path, home: Home, as_json: bool) -> 
         ):
             store, devices = client.store, inbox.installations
             loaded = await asyncio.to_thread(load, store, file, key, inbox.id, devices)
-        _tell_loaded(loaded, as_json)
+        tell_loaded(loaded, as_json)
         return 0
 
     return run(home, do)
@@ -204,21 +218,3 @@ def _read_key(path: Path) -> str:
     """Return the key in a file, beside which age's own tool may have written comments."""
     lines = read_regular(path, f"key {path}", _MOST_KEY).decode("utf-8", "replace").splitlines()
     return next((each.strip() for each in lines if each and not each.startswith("#")), "")
-
-
-def _tell_loaded(loaded: Loaded, as_json: bool) -> None:
-    content: dict[str, Any] = {
-        "device": loaded.installation.hex(),
-        "created_ns": loaded.created_ns,
-        "new": loaded.new,
-        "known": loaded.known,
-        "disputed": loaded.disputed,
-    }
-    if as_json:
-        echo_json(content)
-        return
-    echo_fact("device", content["device"])
-    echo_fact("written", f"{time_of(loaded.created_ns)} UTC, by that device's clock")
-    echo_fact("messages", f"{loaded.new:,} new, {loaded.known:,} known")
-    if loaded.disputed:
-        echo_fact("disputed", f"{loaded.disputed:,}: another device names another sender")

@@ -31,7 +31,7 @@ def short(identity: bytes | str) -> str:
 
 def find_group(groups: Sequence[Group], text: str) -> Group:
     """Return the group with an id, or a beginning of one, in hex. Raises ConfigurationError."""
-    return groups[_found("GROUP", "group", [each.id for each in groups], text)]
+    return groups[found_index("GROUP", "group", [each.id for each in groups], text)]
 
 
 def find_joined(groups: Sequence[Group], text: str) -> Group:
@@ -46,7 +46,7 @@ def find_joined(groups: Sequence[Group], text: str) -> Group:
 
 def find_message(messages: Sequence[Message], text: str) -> Message:
     """Return the message with an id, or a beginning of one, in hex. Raises ConfigurationError."""
-    return messages[_found("MESSAGE", "message", [each.id for each in messages], text)]
+    return messages[found_index("MESSAGE", "message", [each.id for each in messages], text)]
 
 
 def checked_names(names: Iterable[str]) -> list[str]:
@@ -70,7 +70,8 @@ def _checked(name: str) -> str:
     return name.lower()
 
 
-def _found(subject: str, kind: str, ids: Sequence[bytes], text: str) -> int:
+def found_index(subject: str, kind: str, ids: Sequence[bytes], text: str) -> int:
+    """Return which id, or beginning of one, a text is. Raises ConfigurationError."""
     beginning = text.strip().lower().removeprefix("0x")
     is_hex = _BEGINNING.fullmatch(beginning) is not None
     found = [index for index, each in enumerate(ids) if is_hex and each.hex().startswith(beginning)]

@@ -26,6 +26,7 @@ SETTLE_SECONDS: Final = 90.0
 PASSING: Final = (EngineFailed, NodeLost, NodesSilent, NodeUnreached, RetryableChainError)
 """Errors that may be gone in the next round."""
 
+_ASKED: Final = "another device of yours asks for what was said: `chainkit client history list`"
 _KEPT: Final = "what waits is kept, and goes on with the next command"
 
 
@@ -41,8 +42,11 @@ def open_store(home: Home) -> Store:
     return Store.open(home.database_path, home.password())
 
 
-def run(home: Home, do: Callable[[Client], Awaitable[int]]) -> int:
-    """Open the client of a home, and run a function on the client; return the exit code."""
+def run(home: Home, do: Callable[[Client], Awaitable[int]], tells_asked: bool = True) -> int:
+    """Open the client of a home, and run a function on the client; return the exit code.
+
+    It says afterwards where another device of the person asks for history.
+    """
     settings = home.read_settings()
     if not home.database_path.exists():
         open_store(home)
@@ -50,7 +54,10 @@ def run(home: Home, do: Callable[[Client], Awaitable[int]]) -> int:
 
     async def run_it() -> int:
         async with opened(home, password, settings) as client:
-            return await do(client)
+            code = await do(client)
+            if tells_asked and client.history.is_asked():
+                echo_notice(_ASKED)
+            return code
 
     return asyncio.run(run_it())
 

@@ -9,6 +9,7 @@ from typing import Final
 from chainkit.errors import MalformedData
 from chainkit.protocol.mls.message import ContentType, MessageHeader
 from chainkit_client.groups import history
+from chainkit_client.groups.control import take_control
 from chainkit_client.groups.history import Epoch
 from chainkit_client.groups.opening import Refused, Waiting, decrypted, read_header, take_own
 from chainkit_client.groups.page import Page
@@ -114,6 +115,9 @@ def _store_message(
     session: Session, payload: Payload, received: ApplicationReceived, plaintext: Plaintext
 ) -> Outcome:
     sender = received.sender
+    if take_control(session, sender, plaintext.content):
+        fork = _find_fork(session, plaintext, sender)
+        return Outcome(payload.place, PayloadStatus.SUCCEEDED, fork=fork)
     identity = message_id(plaintext.content, session.group_id, plaintext.sent_at_ns)
     message = Message(
         id=identity,

@@ -10,8 +10,10 @@ from sqlalchemy import Connection, select
 from chainkit_client.groups import history
 from chainkit_client.storage import imported, schema
 from chainkit_client.storage.schema import MembershipState
+from chainkit_client.storage.sync_groups import SYNC_GROUP_IDS
 
 _ALL: Final = select(schema.groups).order_by(schema.groups.c.created_at_ns)
+_SHOWN: Final = _ALL.where(schema.groups.c.id.not_in(SYNC_GROUP_IDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class Group:
 def read_groups(connection: Connection) -> list[Group]:
     """Return all groups, the oldest first."""
     return [_group(connection, row) for row in connection.execute(_ALL).mappings().all()]
+
+
+def read_shown_groups(connection: Connection) -> list[Group]:
+    """Return the groups that a person sees, the oldest first: all but sync groups."""
+    return [_group(connection, row) for row in connection.execute(_SHOWN).mappings().all()]
 
 
 def read_imported_groups(connection: Connection) -> list[Group]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
@@ -65,8 +65,11 @@ def load(
     inbox_id: bytes,
     installations: Collection[bytes],
     most_bytes: int = MOST_BYTES,
+    finish: Callable[[Connection], None] = lambda _: None,
 ) -> Loaded:
     """Import a file that one of the ``installations`` of the own inbox made.
+
+    ``finish`` writes in the import's transaction, once all of the file was read.
 
     The file is read once, and nothing of it is kept unless its last line is the signature of its
     maker over all others. Raises as ``packing.unpack``, MalformedData for another inbox's file, one
@@ -77,7 +80,10 @@ def load(
             reader = _Reader(connection, store.seal, inbox_id, installations)
             unpack(file, key, reader.take, most_bytes)
             reader.end()
+            finish(connection)
     except _Done:
+        with store.writing() as connection:
+            finish(connection)
         reader.loaded.known += reader.loaded.new
         reader.loaded.new = reader.loaded.disputed = 0
     # The log grew with the file.

@@ -38,10 +38,22 @@ def new_key() -> str:
     return str(x25519.Identity.generate())
 
 
-def pack(lines: Iterable[bytes], file: BinaryIO, key: str) -> None:
-    """Write lines, each without its end, to a file that a key opens."""
-    recipient = _identity(key).to_public()
-    pyrage.encrypt_io(_Source(_padded(_compressed(lines))), file, [recipient])
+def recipient_of(key: str) -> str:
+    """Return the public half of a key, to which a file is encrypted."""
+    return str(_identity(key).to_public())
+
+
+def pack(lines: Iterable[bytes], file: BinaryIO, recipient: str) -> None:
+    """Write lines, each without its end, to a file that the key of a recipient opens.
+
+    Each file has a random key of its own, which age encrypts to the recipient (H13). Raises
+    MalformedData for a recipient that is none.
+    """
+    try:
+        found = x25519.Recipient.from_str(recipient)
+    except pyrage.RecipientError as error:
+        raise MalformedData("recipient", "an age recipient", "another text") from error
+    pyrage.encrypt_io(_Source(_padded(_compressed(lines))), file, [found])
 
 
 def unpack(

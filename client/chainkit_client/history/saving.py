@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from sqlalchemy import ColumnElement, Connection, Table, func, or_, select
 
@@ -16,7 +16,7 @@ from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError
 from chainkit.identity.writing import InstallationSigner
 from chainkit.types import Place
-from chainkit_client.groups.overview import read_groups
+from chainkit_client.groups.overview import read_shown_groups
 from chainkit_client.groups.payload import group_topic
 from chainkit_client.groups.transcript import imported_message, stored_message
 from chainkit_client.history.packing import pack
@@ -37,6 +37,7 @@ from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.schema import DeliveryStatus
 from chainkit_client.storage.sealing import Seal
 from chainkit_client.storage.store import Store
+from chainkit_client.storage.sync_groups import SYNC_GROUP_IDS
 
 _OWN: Final = schema.group_messages
 _IMPORTED: Final = imported_messages
@@ -54,8 +55,8 @@ class Saved:
     """Bytes."""
 
 
-def save(store: Store, path: Path, key: str, since_ns: int = 0) -> Saved:
-    """Write the published messages of all groups to a file that a new key opens.
+def save(store: Store, path: Path, recipient: str, since_ns: int = 0) -> Saved:
+    """Write the published messages of all groups to a file that the recipient's key opens.
 
     ``since_ns`` leaves out what originators dated before it, in nanoseconds since 1970. The file
     appears whole or not at all, and nothing is ever on the disk in the clear. Raises StoreError,
@@ -64,16 +65,22 @@ def save(store: Store, path: Path, key: str, since_ns: int = 0) -> Saved:
     try:
         with moved_into_place(path) as partial:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
-            with os.fdopen(descriptor, "wb") as file, store.reading() as connection:
-                lines = _Lines(connection, store.seal, since_ns)
-                pack(lines.all(), file, key)
+            with os.fdopen(descriptor, "wb") as file:
+                saved = write(store, file, recipient, since_ns)
                 file.flush()
                 os.fsync(file.fileno())
-                length = file.tell()
     except OSError as error:
         got = os.strerror(error.errno or 0)
         raise ConfigurationError(f"file {path}", "a file that can be written", got) from error
-    return Saved(lines.header.groups, lines.header.messages, length)
+    return saved
+
+
+def write(store: Store, file: BinaryIO, recipient: str, since_ns: int = 0) -> Saved:
+    """Write to an open file, as ``save``. Raises StoreError, OSError, and MalformedData."""
+    with store.reading() as connection:
+        lines = _Lines(connection, store.seal, since_ns)
+        pack(lines.all(), file, recipient)
+    return Saved(lines.header.groups, lines.header.messages, file.tell())
 
 
 class _Lines:
@@ -120,7 +127,8 @@ class _Lines:
     @property
     def _is_own(self) -> ColumnElement[bool]:
         is_published = _OWN.c.delivery_status == DeliveryStatus.PUBLISHED.value
-        return is_published & self._is_later(_OWN)
+        is_shown = _OWN.c.group_id.not_in(SYNC_GROUP_IDS)
+        return is_published & is_shown & self._is_later(_OWN)
 
     @property
     def _is_imported(self) -> ColumnElement[bool]:
@@ -148,7 +156,7 @@ class _Lines:
                 payloads.read_cursor(self._connection, group_topic(group.id)),
                 self._skipped(group.id),
             )
-            for group in read_groups(self._connection)
+            for group in read_shown_groups(self._connection)
         ]
         others = [
             GroupLine(each.group_id, max(each.since_ns, self._since_ns), each.read, each.skipped)

@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from chainkit.errors import StoreError, StoreUnavailable
 from chainkit.sqlite import Stamp, connect, errors_as, may_pass, new_engines, use_write_ahead_log
-from chainkit_client.storage import imported_schema, schema
+from chainkit_client.storage import exchange_schema, schema
 
 BUSY_SECONDS: Final = 30
 """How long a transaction waits for a writing process, which may wait for its MLS engine."""
@@ -101,7 +101,7 @@ def _fill(path: Path, first_rows: Callable[[Connection], None]) -> None:
     try:
         use_write_ahead_log(engine)
         with engine.begin() as connection:
-            imported_schema.metadata.create_all(connection)
+            exchange_schema.metadata.create_all(connection)
             first_rows(connection)
             _STAMP.write(connection)
     finally:

@@ -26,7 +26,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION: Final = 5
+VERSION: Final = 6
 """``PRAGMA user_version`` of a database with these tables."""
 
 metadata: Final = MetaData()

@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 
 from chainkit.nodes.channel import connect, wait_until_connected
 from chainkit.nodes.outcomes import NodeLost, sorted_out
-from chainkit.protocol.methods import PUBLISH_CLIENT_ENVELOPES
-from chainkit.protocol.proto import payer_api_pb2
+from chainkit.protocol.methods import GRANT_UPLOAD, PUBLISH_CLIENT_ENVELOPES
+from chainkit.protocol.proto import gateway_api_pb2, payer_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 
 _GRACE_SECONDS: Final = 10.0
@@ -28,6 +28,7 @@ class Gateway:
         self.url = url
         self._channel = connect("gateway", url)
         self._publish: Any = self._channel.unary_unary(PUBLISH_CLIENT_ENVELOPES)
+        self._grant: Any = self._channel.unary_unary(GRANT_UPLOAD)
 
     async def publish(
         self, client_envelopes: Sequence[bytes], seconds: float, retention_days: int | None = None
@@ -54,6 +55,22 @@ class Gateway:
         if len(envelopes) != len(client_envelopes):
             raise NodeLost("gateway", f"{len(client_envelopes)} envelopes", len(envelopes))
         return envelopes
+
+    async def grant_upload(self, seconds: float) -> str:
+        """Return a URL of the gateway's storage service, which takes one file, once.
+
+        Raises as ``publish``; a gateway without a storage service refuses.
+        """
+        await self.connect()
+        request = gateway_api_pb2.GrantUploadRequest().SerializeToString()
+        try:
+            answer = await self._grant(request, timeout=seconds)
+            url: str = gateway_api_pb2.GrantUploadResponse.FromString(answer).upload_url
+        except grpc.aio.AioRpcError as error:
+            raise sorted_out("gateway", error) from error
+        except DecodeError as error:
+            raise NodeLost("gateway", "an upload URL", error) from error
+        return url
 
     async def connect(self) -> None:
         """Connect before a call: after a failure nothing was sent. Raises NodeUnreached."""

@@ -16,7 +16,7 @@ from chainkit_client.groups.payload import group_topic
 from chainkit_client.groups.plaintext import message_id
 from chainkit_client.groups.transcript import Message, insert_message, read_messages
 from chainkit_client.history.loading import Loaded, load
-from chainkit_client.history.packing import new_key, unpack
+from chainkit_client.history.packing import new_key, recipient_of, unpack
 from chainkit_client.history.rows import SIGNED_WITH, EndLine
 from chainkit_client.history.saving import save
 from chainkit_client.mls.engine import Installation
@@ -124,7 +124,7 @@ class HistoryDevice:
     def save(self, path: Path, since_ns: int = 0) -> str:
         """Write a file, and return its key."""
         key = new_key()
-        save(self.store, path, key, since_ns)
+        save(self.store, path, recipient_of(key), since_ns)
         return key
 
     def load(

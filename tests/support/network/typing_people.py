@@ -33,14 +33,14 @@ class TypingPerson:
         """A command's JSON."""
         return json.loads(self.say(*words, "--json"))
 
-    def say(self, *words: str | Path, expected: int = 0) -> str:
-        done = run(*self.words(*words))
+    def say(self, *words: str | Path, expected: int = 0, typed: str = "") -> str:
+        done = run(*self.words(*words), typed=typed)
         assert done.code == expected, done.err
         return done.out
 
-    def fail(self, *words: str | Path) -> str:
+    def fail(self, *words: str | Path, typed: str = "") -> str:
         """The words of a command that cannot be done."""
-        done = run(*self.words(*words))
+        done = run(*self.words(*words), typed=typed)
         assert done.code == 2, done.err
         assert self.password not in done.err
         return " ".join(done.err.split())

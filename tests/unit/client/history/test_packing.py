@@ -16,7 +16,7 @@ from pyrage import x25519
 
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit_client.history import packing
-from chainkit_client.history.packing import NotOpened, new_key, pack, unpack
+from chainkit_client.history.packing import NotOpened, new_key, pack, recipient_of, unpack
 from chainkit_client.history.padding import LEAST_LENGTH, padded_length
 
 KEY = new_key()
@@ -25,7 +25,7 @@ LINES = st.lists(st.binary(max_size=300).map(lambda each: each.replace(b"\n", b"
 
 def packed(lines: list[bytes], key: str = KEY) -> bytes:
     file = io.BytesIO()
-    pack(lines, file, key)
+    pack(lines, file, recipient_of(key))
     return file.getvalue()
 
 

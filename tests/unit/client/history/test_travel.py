@@ -15,7 +15,7 @@ from sqlalchemy import select
 from chainkit.errors import InvalidSignature, MalformedData
 from chainkit.signatures import keccak256
 from chainkit_client.groups.overview import read_groups, read_imported_groups
-from chainkit_client.history.packing import pack
+from chainkit_client.history.packing import pack, recipient_of
 from chainkit_client.storage.imported_schema import Standing, imported_files, imported_messages
 from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.schema import DeliveryStatus, MessageKind
@@ -90,7 +90,7 @@ def device(tmp_path: Path) -> Iterator[Callable[..., HistoryDevice]]:
 def rewritten(data: bytes, key: str, change: Change) -> bytes:
     """A file whose lines somebody changed who has the key, but not the device."""
     file = io.BytesIO()
-    pack(change(lines_of(data, key)), file, key)
+    pack(change(lines_of(data, key)), file, recipient_of(key))
     return file.getvalue()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
@@ -13,9 +12,9 @@ from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.pool import Nodes
 from chainkit.protocol.methods import BACKUP_API, PAYER_API
 from chainkit.service.grpc_methods import Methods
-from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
+from chainkit.service.process import ended_by_signals, open_server
 from chainkit.text.counting import counted
 from chainkit_gateway.clients import Clients
 from chainkit_gateway.fallen import Fallen
@@ -59,10 +58,7 @@ async def serve(gateway: Gateway) -> None:
 
     Raises ConfigurationError where nobody can listen at the address.
     """
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop.set)
+    ended = ended_by_signals()
     handlers = PayerHandlers(
         gateway.nodes,
         CountedPublisher(Publisher(gateway.payer), gateway.monitor),
@@ -77,7 +73,7 @@ async def serve(gateway: Gateway) -> None:
     if gateway.upload_grants is not None:
         services[BACKUP_API] = ("GrantUpload",)
         methods["GrantUpload"] = gateway.upload_grants.grant_upload
-    server = GrpcServer(Methods(of_callers=methods), services)
+    server = open_server(Methods(of_callers=methods), services)
     watched = _watched(gateway)
     tasks = [asyncio.create_task(each) for each in _background_tasks(gateway)]
     try:
@@ -86,7 +82,7 @@ async def serve(gateway: Gateway) -> None:
         await server.say_ready(True)
         text = f"gateway for clients at http://{host}:{port}, nodes {_named(gateway.nodes)}"
         log_event(LogEvent("gateway_listening", text, {"port": port}))
-        await stop.wait()
+        await ended.wait()
     finally:
         await server.stop(_GRACE_SECONDS)
         for task in tasks:

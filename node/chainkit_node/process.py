@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-import grpc
-
+from chainkit.service.certificate import CertificateFiles, ServerCertificate
+from chainkit.service.edge.launch import Edge
 from chainkit.service.grpc_methods import Unary
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.store import Store
@@ -23,13 +23,13 @@ from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.reporting.reader import ReportReader
 from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
+from chainkit_node.serving.edge import edge_limits
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.server import NodeServer
 from chainkit_node.settings import (
-    CertificateFiles,
     NodeLimits,
     PayerLimits,
     ServingLimits,
@@ -50,13 +50,18 @@ class ServingSettings:
     report_rate: ReportRate
     address: str
     """``HOST:PORT`` for gRPC; port 0 takes a free one."""
-    certificate: grpc.ServerCredentials | None
+    certificate: ServerCertificate | None
     """None serves in plain text."""
     certificate_files: CertificateFiles | None
     """Where the certificate is from, which the node checks as others do."""
     shares_port: bool = False
     """Other processes of the same node listen at the address, too."""
     limits: ServingLimits = field(default_factory=ServingLimits)
+
+    def edge(self) -> Edge:
+        """Return where and how Envoy serves, if it does."""
+        limits = edge_limits(self.strangers, self.nodes)
+        return Edge(self.address, self.certificate, limits, self.shares_port)
 
 
 @dataclass(frozen=True, slots=True)

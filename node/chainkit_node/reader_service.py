@@ -15,6 +15,7 @@ from typing import Final
 
 from chainkit.errors import StoreError
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.process import ended_by_signals
 from chainkit_indexer.storage.store import Store
 from chainkit_node.closing_steps import ClosingSteps
 from chainkit_node.live.feed import DatabaseFeed
@@ -30,7 +31,6 @@ from chainkit_node.serving.forwarding import Forwarder
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.reader_health import ReaderHealth
 from chainkit_node.serving.readiness import Readiness
-from chainkit_node.serving.server import ended_by_signals
 from chainkit_node.watched_thread import WatchedThread
 
 LOOK_SECONDS: Final = 5.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chainkit.chain import HeadWatcher
+from chainkit.service.process import ended_by_signals
 from chainkit.signatures import SigningKey
 from chainkit_indexer.follow.loop import Observer, StopRequest
 from chainkit_indexer.monitoring.monitor import Monitor
@@ -50,7 +51,7 @@ from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.publishing import PublishHandler
 from chainkit_node.serving.readiness import Readiness
 from chainkit_node.serving.reports import SubmitReportHandler
-from chainkit_node.serving.server import NodeServer, ended_by_signals
+from chainkit_node.serving.server import NodeServer
 from chainkit_node.watched_thread import WatchedThread
 
 

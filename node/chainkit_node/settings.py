@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from chainkit.protocol.log_ranges import MOST_ASKED
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class CertificateFiles:
-    """A chain of certificates, the server's own first, and its key without a password; both PEM."""
-
-    certificate: Path
-    key: Path
 
 
 @dataclass(frozen=True, slots=True)

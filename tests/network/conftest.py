@@ -16,6 +16,7 @@ from localnet.network import Network, running_network
 from localnet.private_file import write_private
 from support.chains.chain import Deployment, send_deployment
 from support.network.api import Api
+from support.network.edge_network import EdgeNetwork, edge_network
 from support.warm_commands import WarmCommands
 
 PASSWORD = "network"
@@ -48,6 +49,20 @@ def network(settings: Settings, warm_commands: WarmCommands) -> Iterator[Network
         # Started before the first module's own commands are.
         with warm_commands.in_localnet():
             running = stack.enter_context(running_network(settings, folder, owner, PASSWORD))
+        yield running
+
+
+@pytest.fixture(scope="session")
+def edge(
+    local_deployment: Deployment,
+    warm_commands: WarmCommands,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[EdgeNetwork]:
+    """A network that Envoy serves."""
+    with ExitStack() as stack:
+        with warm_commands.in_localnet():
+            folder = tmp_path_factory.mktemp("edge")
+            running = stack.enter_context(edge_network(local_deployment, folder))
         yield running
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from chainkit.service.certificate import CertificateFiles
 from chainkit_node.cli import machine
-from chainkit_node.serving.certificate import CertificateFiles
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from support.command_line import run

@@ -11,7 +11,7 @@ from typing import Any
 import grpc
 import pytest
 
-from chainkit_node.settings import CertificateFiles
+from chainkit.service.certificate import CertificateFiles
 from support.chains.chain import Deployment
 from support.command_line import run
 from support.network.certificates import Authority, Pair, make_authority

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from chainkit.protocol.proto.message_api_pb2 import QueryEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
-from chainkit_node.settings import CertificateFiles
+from chainkit.service.certificate import CertificateFiles
 from localnet.accounts import write_new_keystore
 from localnet.commands import Background, CommandFailed, Settings, run
 from support import publishes

@@ -16,10 +16,9 @@ import pytest
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.connection import NodeConnection, NodeEntry
 from chainkit.nodes.outcomes import NodeUnreached
+from chainkit.service.certificate import CertificateFiles, ServerCertificate
 from chainkit.service.grpc_methods import Methods
 from chainkit.service.grpc_server import GrpcServer
-from chainkit_node.serving.certificate import server_credentials
-from chainkit_node.settings import CertificateFiles
 from support.network.certificates import make_pair
 
 SERVICE = "service"
@@ -47,7 +46,7 @@ def serving(files: CertificateFiles, story: Callable[[Connect], Coroutine[Any, A
 
     async def run() -> None:
         server = GrpcServer(Methods({"Echo": echo}), {SERVICE: ("Echo",)})
-        port = await server.start("127.0.0.1:0", server_credentials(files))
+        port = await server.start("127.0.0.1:0", ServerCertificate(files))
 
         async def connect(trusted: bytes) -> bool:
             """Tell whether a new connection succeeds that trusts one certificate alone."""
@@ -114,7 +113,7 @@ def test_connection__refused_at_one_address_and_nobody_at_the_other__names_the_c
 
     async def run() -> None:
         server = GrpcServer(Methods({}), {})
-        port = await server.start("127.0.0.1:0", server_credentials(files))
+        port = await server.start("127.0.0.1:0", ServerCertificate(files))
         # gRPC resolves names by itself, and this machine may have one address of localhost alone.
         addresses = [(AF_INET, 0, 0, "", (each, port)) for each in ("127.0.0.1", "127.0.0.2")]
         monkeypatch.setattr("socket.getaddrinfo", lambda *_, **__: addresses)
@@ -151,4 +150,4 @@ def test_certificate__unusable_at_the_start__is_told_before_anybody_connects(
     write(files, (first[0], second[1]))
 
     with pytest.raises(ConfigurationError, match="--tls-certificate: expected a PEM certificate"):
-        server_credentials(files)
+        ServerCertificate(files)

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from chainkit.chain import Endpoint, EndpointPool
+from chainkit.service.certificate import CertificateFiles
 from chainkit.types import NANOSECONDS_PER_SECOND, BlockReference, Node
 from chainkit_indexer.follow.loop import StopRequest
 from chainkit_indexer.monitoring.limits import ReadyLimits
@@ -32,7 +33,7 @@ from chainkit_node.replicating.intake import Intake, Source
 from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.replicating.plan import Subscription
 from chainkit_node.replicating.replicator import StreamState
-from chainkit_node.settings import CertificateFiles, StorageLimits
+from chainkit_node.settings import StorageLimits
 from chainkit_node.watching.about_self import Hosted
 from chainkit_node.watching.own_certificate import OwnCertificate
 from support.indexer.loop_results import idle

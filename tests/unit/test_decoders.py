@@ -50,6 +50,7 @@ from chainkit.protocol.received_envelope import read_received
 from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.protocol.strict import check_strict
 from chainkit.protocol.topic_heads import entry_of, read_topic_head
+from chainkit.service.edge.frames import MessageReader, deadline_seconds, framed, metadata_of
 from chainkit.service.node_token import RefusedToken, read_token
 from chainkit.service.refusals import InvalidRequest, Refusal
 from chainkit.service.upload_grant import Grant, read_grant, write_grant
@@ -152,6 +153,15 @@ def payer_reports(data: bytes) -> Any:
     return [read_report(each, {0: KEY.public_key}) for each in answer.reports]
 
 
+def call(data: bytes) -> Any:
+    """The headers and the body of a call behind Envoy."""
+    headers = [(b"grpc-timeout", data), (b"x-bin", data)]
+    reader = MessageReader(100)
+    messages = [each for piece in (data[:3], data[3:]) for each in reader.feed(piece)]
+    reader.finish()
+    return deadline_seconds(headers), metadata_of(headers), messages
+
+
 PROTO = envelopes_pb2
 RECIPIENT = "age1" + "q" * 58
 REFUSED = (MalformedData, PublishRefused)
@@ -196,6 +206,7 @@ DECODERS: dict[str, Decoder] = {
     "subscriptions": Decoder(
         topics, kinds=[message_api_pb2.SubscribeTopicsRequest], errors=(InvalidRequest,)
     ),
+    "call": Decoder(call, [framed(b"a") + framed(b""), b"10S"], errors=(Refusal,)),
     "route": Decoder(
         lambda data: route(data, "ann"),
         PAYLOADS,

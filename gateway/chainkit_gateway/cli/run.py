@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from dataclasses import dataclass
@@ -20,10 +19,14 @@ from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.nodes.pool import Nodes
 from chainkit.nodes.trust import peer_ca_option
+from chainkit.service.edge.configuration import EdgeLimits
+from chainkit.service.edge.launch import Edge, enter
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event
+from chainkit.service.process import run_service
 from chainkit.service.upload_grant import read_base_url, read_key
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.edge import EdgeOptions, edge_options
 from chainkit.terminal.keystore import load_secret
 from chainkit.terminal.options import (
     deployment_option,
@@ -185,8 +188,9 @@ class _Options:
 @peer_ca_option
 @monitor_option
 @log_format_option
+@edge_options
 @gathered(_Options, "options")
-def run_command(options: _Options) -> None:
+def run_command(options: _Options, edge: EdgeOptions) -> None:
     """Publish for an application's clients until a signal stops it (SIGINT or SIGTERM).
 
     Commits and identity updates go to the chain, everything else through a node. Ending it in any
@@ -201,6 +205,7 @@ def run_command(options: _Options) -> None:
     tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
     clients, retention = _clients(options, tokens), _retention(options, tokens)
     upload_grants = _upload_grants(options, clients)
+    enter(edge.name, edge.is_printed, Edge(options.grpc_address, None, EdgeLimits()))
     secret = load_secret(options.keystore_path, options.password_path)
     deployment = read_followed_deployment(options.deployment_path)
     subject = record_subject(options.deployment_path)
@@ -242,7 +247,7 @@ def run_command(options: _Options) -> None:
         )
 
     try:
-        asyncio.run(run())
+        run_service(run())
     finally:
         chain.stop()
         journal.close()

@@ -12,11 +12,11 @@ import click
 
 from chainkit.documents.fields import Faults, Fields, read_json
 from chainkit.errors import ConfigurationError
+from chainkit.service.certificate import ServerCertificate
 from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit_node.cli.options import ListenOptions
 from chainkit_node.process import ServingSettings
 from chainkit_node.reporting.bounds import ReportRate
-from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.settings import NodeLimits, PayerLimits, StorageLimits, StrangerLimits
 
 _SMALLEST: Final = {"request_burst": 1, "publish_burst_bytes": 1, "burst_bytes": 1}
@@ -50,7 +50,7 @@ class LimitOptions:
     def serving(self, listening: ListenOptions, shares_port: bool = False) -> ServingSettings:
         """Read all files that the options name. Raises ConfigurationError as their readers do."""
         files = listening.certificate_files()
-        certificate = None if files is None else server_credentials(files)
+        certificate = None if files is None else ServerCertificate(files)
         limits = Limits() if self.limits_path is None else read_limits(self.limits_path)
         names = ("requests_per_second", "streams_of_one", "streams", "answer_bytes_per_second")
         typed = {name: value for name in names if (value := getattr(self, name)) is not None}

@@ -14,12 +14,12 @@ from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import ChainkitError, ConfigurationError
+from chainkit.service.certificate import CertificateFiles, ServerCertificate
 from chainkit.terminal.machine import Finding, ServiceFiles
 from chainkit_indexer.storage.location import parse_location
 from chainkit_node.originating.clock_check import MOST_SECONDS_APART
-from chainkit_node.serving.certificate import server_credentials
 from chainkit_node.serving.open_files import OTHER_FILES, fit, open_files
-from chainkit_node.settings import CertificateFiles, StrangerLimits
+from chainkit_node.settings import StrangerLimits
 from chainkit_node.watching.own_certificate import RENEW_SECONDS, judge
 
 LEAST_FREE: Final = 0.1
@@ -92,7 +92,7 @@ def _look_at_certificate(certificate: Path | None, key: Path | None) -> str:
         missing = "--tls-certificate" if certificate is None else "--tls-key"
         raise ConfigurationError(missing, "certificate and key together", "one of them")
     files = CertificateFiles(certificate, key)
-    server_credentials(files)
+    ServerCertificate(files)
     judged = judge(files, None)
     if judged.fault is not None:
         raise ConfigurationError(

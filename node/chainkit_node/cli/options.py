@@ -13,12 +13,12 @@ import click
 
 from chainkit.chain import Endpoint, RetryPolicy
 from chainkit.errors import ConfigurationError
+from chainkit.service.certificate import CertificateFiles
 from chainkit.service.monitor_server import parse_listen
 from chainkit.terminal.options import file_option, gathered, several
 from chainkit.text.hosts import is_loopback
 from chainkit_node.accounting.reporter import REPORT_SECONDS
 from chainkit_node.originating.sequence_record import SequenceRecord
-from chainkit_node.settings import CertificateFiles
 from chainkit_node.watching.rounds import ROUND_SECONDS
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:5051"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 import click
@@ -11,7 +10,10 @@ from chainkit.chain import Endpoint, HeadWatcher
 from chainkit.contracts.deployment import record_subject
 from chainkit.contracts.followed import read_followed_deployment
 from chainkit.nodes.trust import peer_ca_option
+from chainkit.service.edge.launch import enter
+from chainkit.service.process import run_service
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.edge import EdgeOptions, edge_options
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
 from chainkit_indexer.monitoring.limits import ReadyLimits
@@ -40,6 +42,7 @@ from chainkit_node.service import NodeService, run_node
 @click.command("run", cls=CompleteCommand)
 @follower_options
 @listen_options
+@edge_options
 @limit_options
 @watch_option
 @payer_report_option
@@ -51,6 +54,7 @@ def run_command(
     follower: FollowerOptions,
     options: RunOptions,
     listening: ListenOptions,
+    edge: EdgeOptions,
     limits: LimitOptions,
     watch_seconds: float,
     payer_report_seconds: float,
@@ -71,6 +75,7 @@ def run_command(
     deployment = read_followed_deployment(follower.deployment_path)
     deployment.contracts_by_kind(record_subject(follower.deployment_path))
     serving = limits.serving(listening)
+    enter(edge.name, edge.is_printed, serving.edge())
     key = load_signing_key(follower.keystore_path, follower.password_path)
     stop = StopRequest()
     ready = ReadyLimits(options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only)
@@ -84,7 +89,7 @@ def run_command(
         if place is not None:
             monitor.watch_disk(place.parent)
         collect_garbage_seldom()
-        asyncio.run(
+        run_service(
             run_node(
                 NodeService(
                     follows=follows,

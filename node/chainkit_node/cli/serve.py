@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,9 +12,12 @@ import click
 
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.trust import peer_ca_option
+from chainkit.service.edge.launch import enter
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
+from chainkit.service.process import run_service
 from chainkit.terminal.command import CompleteCommand
+from chainkit.terminal.edge import EdgeOptions, edge_options
 from chainkit.terminal.options import log_format_option, monitor_option
 from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.location import parse_location
@@ -43,6 +45,7 @@ _OF_ALL: Final = {each: _OF_MACHINE for each in ("0.0.0.0", "[::]", *_OF_MACHINE
     help="Where `node run` listens, at a port of its own: payers' requests are passed on to it.",
 )
 @listen_options
+@edge_options
 @click.option(
     "--share-port",
     "shares_port",
@@ -58,6 +61,7 @@ def serve_command(
     database: str,
     writer_url: str,
     listening: ListenOptions,
+    edge: EdgeOptions,
     shares_port: bool,
     limits: LimitOptions,
     listen: str | None,
@@ -75,11 +79,12 @@ def serve_command(
     """
     serving = limits.serving(listening, shares_port)
     _check_writer(writer_url, serving.address)
+    enter(edge.name, edge.is_printed, serving.edge())
     configure_logging(log_format)
     metrics = NodeMetrics()
     health = ReaderHealth(metrics)
     with _opened(database) as store, _monitored(listen, health):
-        asyncio.run(
+        run_service(
             run_reader(
                 ReaderService(
                     store=store,

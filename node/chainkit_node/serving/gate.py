@@ -117,9 +117,7 @@ def server_bounds(
     options = [("grpc.so_reuseport", 1)] if shares_port else []
     if strangers.connections:
         options.append(("grpc.max_allowed_incoming_connections", strangers.connections))
-    if strangers.streams_of_one and nodes.streams_of_one:
-        # One connection has no more than its address may have, and some calls beside them.
-        most = max(strangers.streams_of_one, nodes.streams_of_one) + _CALLS_BESIDE_STREAMS
+    if most := streams_of_connection(strangers, nodes):
         options.append(("grpc.max_concurrent_streams", most))
     limiters = CallerLimiter(nodes, "node", clock), CallerLimiter(strangers, "address", clock)
     counts_nodes(limiters[0].open_streams)
@@ -127,6 +125,16 @@ def server_bounds(
     # The gate counts each limit separately, and gives reasons; the sum bounds unread calls.
     limits = (strangers.calls, strangers.streams, nodes.calls, nodes.streams)
     return Bounds(gate, options, sum(limits) if all(limits) else None)
+
+
+def streams_of_connection(strangers: StrangerLimits, nodes: NodeLimits) -> int:
+    """Return how many calls and streams one connection may have open; 0 for no limit.
+
+    One connection has no more than its address may have, and some calls beside them.
+    """
+    if not strangers.streams_of_one or not nodes.streams_of_one:
+        return 0
+    return max(strangers.streams_of_one, nodes.streams_of_one) + _CALLS_BESIDE_STREAMS
 
 
 async def _admitted(admitted: Admitted, requests: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 from typing import Final
 
-import grpc
-
+from chainkit.service.certificate import ServerCertificate
 from chainkit.service.grpc_methods import Bounds, Methods
-from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.log_lines import LogEvent, log_event
+from chainkit.service.process import open_server
 from chainkit_node.serving.api import SERVICES
 from chainkit_node.serving.metrics import NodeMetrics
 
@@ -25,11 +23,9 @@ class NodeServer:
         """Take the methods, the bounds of callers, and the metrics."""
         self._loop = asyncio.get_running_loop()
         self._metrics = metrics
-        self._server = GrpcServer(methods, SERVICES, bounds)
+        self._server = open_server(methods, SERVICES, bounds)
 
-    async def start(
-        self, address: str, certificate: grpc.ServerCredentials | None, name: str
-    ) -> None:
+    async def start(self, address: str, certificate: ServerCertificate | None, name: str) -> None:
         """Listen at ``HOST:PORT``, and log that as ``name``; not ready until ``set_ready``.
 
         Raises ConfigurationError where nobody can listen there.
@@ -50,11 +46,3 @@ class NodeServer:
     async def stop(self) -> None:
         """Take no more calls, and end those that are open soon."""
         await self._server.stop(_GRACE_SECONDS)
-
-
-def ended_by_signals() -> asyncio.Event:
-    """Return an event that SIGINT and SIGTERM set; on the event loop's thread."""
-    ended, loop = asyncio.Event(), asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, ended.set)
-    return ended

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from chainkit.errors import ConfigurationError
+from chainkit.service.certificate import CertificateFiles
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.text.node_url import grpc_target
 from chainkit_node.peers.directory import Listing
-from chainkit_node.settings import CertificateFiles
 
 RENEW_SECONDS: Final = 14 * 24 * 60 * 60.0
 """Before the end of a certificate: a renewal that was to come long before has failed."""

@@ -12,7 +12,9 @@ from typing import Final
 
 import click
 
+from chainkit.errors import ChainkitError
 from chainkit.extras import how_to_install
+from chainkit.service.edge.packages import shared_library
 from chainkit.terminal.java import JAVA_HINT, MINIMUM_JAVA, java_version, output_of
 from chainkit.terminal.machine import Finding, ServiceFiles, service_options
 from chainkit.terminal.options import echo_json, json_option
@@ -48,6 +50,8 @@ def inspect_machine() -> list[Finding]:
         *(_package("storage", name, "backups") for name in ("aiohttp", "prometheus_client")),
         *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
+        *(_package("edge", name, "edge") for name in ("pyvoy", "envoy")),
+        _shared_python(),
         _package("council", "eth_account", ""),
         *(_package("council", name, "council") for name in ("grpcio", "grpcio_status")),
         _package("developer", "ape", "contracts"),
@@ -67,6 +71,14 @@ def _java() -> Finding:
         return Finding("auditor", "java", True, str(version))
     found = f"found {version}, " if version else ""
     return Finding("auditor", "java", False, f"{found}needs {MINIMUM_JAVA}: {JAVA_HINT}")
+
+
+def _shared_python() -> Finding:
+    """Return whether Envoy can hold Python."""
+    try:
+        return Finding("edge", "libpython", True, str(shared_library()))
+    except ChainkitError as error:
+        return Finding("edge", "libpython", False, str(error))
 
 
 def _package(role: str, name: str, extra: str) -> Finding:
@@ -96,7 +108,7 @@ def _program(role: str, name: str, hint: str) -> Finding:
 @click.option(
     "--role",
     type=click.Choice(
-        ["operator", "node", "application", "storage", "auditor", "council", "developer"]
+        ["operator", "node", "application", "edge", "storage", "auditor", "council", "developer"]
     ),
     help="Look only at what this role needs.",
 )

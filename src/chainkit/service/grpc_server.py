@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Any, Final, NoReturn
 
 import grpc
 
-from chainkit.errors import ConfigurationError
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
+from chainkit.service.addresses import addresses_to_bind, not_bound
+from chainkit.service.certificate import ServerCertificate
 from chainkit.service.grpc_methods import (
     UNBOUNDED,
     Bounds,
@@ -70,22 +70,21 @@ class GrpcServer:
             handler = grpc.method_handlers_generic_handler(service, handlers)
             self._server.add_generic_rpc_handlers((handler,))
 
-    async def start(self, address: str, certificate: grpc.ServerCredentials | None = None) -> int:
+    async def start(self, address: str, certificate: ServerCertificate | None = None) -> int:
         """Listen at ``HOST:PORT``, without a certificate in plain text; port 0 takes a free one.
 
         Return the port.
 
         Raises ConfigurationError where nobody can listen there.
         """
+        addresses_to_bind(address, bool(self._options["grpc.so_reuseport"]))
         try:
-            try_to_bind(address, bool(self._options["grpc.so_reuseport"]))
             if certificate is None:
                 port = self._server.add_insecure_port(address)
             else:
-                port = self._server.add_secure_port(address, certificate)
-        except (OSError, RuntimeError) as error:
-            expected, got = "an address to listen on", getattr(error, "strerror", None) or error
-            raise ConfigurationError("--grpc", expected, got, address) from error
+                port = self._server.add_secure_port(address, certificate.credentials())
+        except RuntimeError as error:
+            raise not_bound(address, error) from error
         await self._server.start()
         return port
 
@@ -97,27 +96,6 @@ class GrpcServer:
         """Accept no more calls, and end open calls after so many seconds."""
         self._health.end()
         await self._server.stop(grace_seconds)
-
-
-def try_to_bind(address: str, shares_port: bool) -> None:
-    """Raise OSError where no server can listen at any of a name's addresses.
-
-    gRPC does not report why binding failed, and prints its own lines to standard error.
-    """
-    host, _, port = address.rpartition(":")
-    found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
-    errors = []
-    for family, kind, protocol, _, place in found:
-        with socket.socket(family, kind, protocol) as trial:
-            # As gRPC does: connections of a process that has just ended do not block the port.
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares_port)
-            try:
-                trial.bind(place)
-            except OSError as error:
-                errors.append(error)
-    if len(errors) == len(found):
-        raise errors[0]
 
 
 def _unary(method: CallerUnary) -> Any:

@@ -15,8 +15,15 @@ from chainkit_node.repairing import range_keeper
 from chainkit_node.replicating import dependencies, intake, repairer, replicator
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
 from chainkit_node.serving import limiter
+from chainkit_node.serving.edge import edge_limits
 from chainkit_node.serving.metrics import NodeMetrics
-from chainkit_node.settings import PayerLimits, ServingLimits, StorageLimits, StrangerLimits
+from chainkit_node.settings import (
+    NodeLimits,
+    PayerLimits,
+    ServingLimits,
+    StorageLimits,
+    StrangerLimits,
+)
 from chainkit_node.storage.payer_reports import MOST_REFUSED
 from support.project import DOCS
 
@@ -26,6 +33,7 @@ ROWS = re.findall(
     re.MULTILINE,
 )
 REQUEST, STRANGER = ServingLimits(), StrangerLimits()
+EDGE = edge_limits(STRANGER, NodeLimits())
 CODE = {
     "bytes of a request": MOST_MESSAGE_BYTES,
     "topics or originators of a request": REQUEST.topics,
@@ -49,6 +57,14 @@ CODE = {
     "bytes of an address's requests for streams": STRANGER.filter_bytes_of_one,
     "bytes of answers to an address in a second": STRANGER.answer_bytes_per_second,
     "open connections": STRANGER.connections,
+    "calls and streams of a connection": EDGE.streams_of_connection,
+    "seconds until a request's headers are whole": int(EDGE.header_seconds),
+    "seconds until a request is whole": int(EDGE.request_seconds),
+    "seconds without a byte of a stream either way": int(EDGE.quiet_seconds),
+    "seconds of an idle connection": int(EDGE.connection_seconds),
+    "seconds of a TLS handshake": int(EDGE.handshake_seconds),
+    "bytes that wait in a connection, each way": EDGE.buffer_bytes,
+    "bytes of a request's headers": EDGE.header_bytes,
     "bytes of a payer envelope": MOST_PAID_LENGTH,
     "repeated and unknown fields of a payload": strict.MOST_FIELDS,
     "originators in a payload's cursor, beyond those held": judgement.CURSOR_ROOM,

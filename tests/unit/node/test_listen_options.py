@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from chainkit.errors import ConfigurationError
+from chainkit.service.certificate import CertificateFiles
 from chainkit_node.cli.options import ListenOptions
-from chainkit_node.settings import CertificateFiles
 
 CERTIFICATE, KEY = Path("certificate.pem"), Path("key.pem")
 EVERYWHERE = "0.0.0.0:5051"

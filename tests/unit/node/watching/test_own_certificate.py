@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from chainkit.service.certificate import CertificateFiles
 from chainkit.types import BlockReference, Node
 from chainkit_node.peers.directory import Listing
-from chainkit_node.settings import CertificateFiles
 from chainkit_node.watching.own_certificate import OwnCertificate
 from support.network.certificates import Pair, make_authority
 

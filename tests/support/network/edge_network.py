@@ -1,0 +1,78 @@
+"""Nodes and a gateway that Envoy serves (`--edge envoy`), and a raw connection to one of them."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from localnet.network import start_gateway
+from support.chains.chain import Deployment
+from support.network.certificates import Pair, make_pair
+from support.network.real_nodes import PASSWORD, RealNetwork, RealNode, real_network, until
+
+EDGE = ("--edge", "envoy")
+
+
+@dataclass(frozen=True)
+class EdgeNetwork:
+    """Two nodes that replicate from each other, the second one with TLS, and a gateway."""
+
+    network: RealNetwork
+    node: RealNode
+    peer: RealNode
+    files: tuple[Path, Path]
+    """The certificate and the key of the peer."""
+    gateway_url: str
+
+    @property
+    def url(self) -> str:
+        """Where the first node listens."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def port(self) -> int:
+        port = self.node.gate.target
+        assert port is not None
+        return port
+
+    def edge_counts(self) -> dict[str, float]:
+        """Return the first node's counts of what Envoy ended, by its reasons."""
+        with urllib.request.urlopen(f"{self.node.monitor}/metrics", timeout=30) as answer:
+            lines = bytes(answer.read()).decode().splitlines()
+        name = "chainkit_edge_ended_total{reason="
+        found = [each.removeprefix(name).split("} ") for each in lines if each.startswith(name)]
+        return {reason.strip('"'): float(value) for reason, value in found}
+
+
+def write_pair(files: tuple[Path, Path], pair: Pair) -> None:
+    """Replace both files as a renewal does: by renaming."""
+    for path, content in zip(files, pair, strict=True):
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(content)
+        fresh.replace(path)
+
+
+@contextmanager
+def edge_network(deployment: Deployment, folder: Path) -> Iterator[EdgeNetwork]:
+    """Start everything; it ends with the block."""
+    files, pair = (folder / "certificate.pem", folder / "key.pem"), make_pair()
+    write_pair(files, pair)
+    trusting = ("--peer-ca", str(files[0]))
+    with ExitStack() as stack:
+        network = stack.enter_context(real_network(deployment, folder))
+        node = network.add(None, *EDGE, *trusting)
+        tls = ("--tls-certificate", str(files[0]), "--tls-key", str(files[1]))
+        peer = network.add(None, *EDGE, *trusting, *tls, roots=pair[0])
+        for each in (node, peer):
+            each.listens()
+        for each in (node, peer):
+            each.originates()
+        until(lambda: all(each.peer_streams() == 1 for each in (node, peer)))
+        gateway = start_gateway(
+            *(stack, network.settings, folder, PASSWORD),
+            *(*EDGE, "--node", f"{node.node_id}={node.gate.url}"),
+        )
+        yield EdgeNetwork(network, node, peer, files, gateway)

@@ -1,0 +1,175 @@
+"""One call, played without a server: ASGI's events as lists."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from chainkit.service.edge.calls import Call, Event
+from chainkit.service.edge.frames import framed
+from chainkit.service.grpc_methods import Caller, Requests
+from chainkit.service.refusals import NotNow
+
+
+class Played:
+    """A call, its request in pieces, and the events that it sends until the client goes."""
+
+    def __init__(self, *pieces: bytes, headers: Any = (), takes: int = 1000) -> None:
+        self.sent: list[Event] = []
+        self.asked = 0
+        self._pieces = list(pieces)
+        self._takes = takes
+        scope = {"client": ("192.0.2.1", 4000), "headers": list(headers)}
+        self.call = Call(scope, self._receive, self._send)
+
+    async def _receive(self) -> Event:
+        self.asked += 1
+        if not self._pieces:
+            return {"type": "http.disconnect"}
+        piece = self._pieces.pop(0)
+        return {"type": "http.request", "body": piece, "more_body": bool(self._pieces)}
+
+    async def _send(self, event: Event) -> None:
+        if len(self.sent) == self._takes:
+            raise OSError("the client disconnected")
+        self.sent.append(event)
+
+    @property
+    def body(self) -> bytes:
+        return b"".join(each.get("body", b"") for each in self.sent)
+
+    @property
+    def trailers(self) -> dict[bytes, bytes]:
+        last = self.sent[-1] if self.sent[-1]["type"].endswith("trailers") else self.sent[0]
+        return dict(last["headers"])
+
+
+async def echo(request: bytes, caller: Caller) -> bytes:
+    return request + caller.peer.encode()
+
+
+async def thrice(request: Requests, _: Caller) -> AsyncIterator[bytes]:
+    assert isinstance(request, bytes)
+    for _ in range(3):
+        yield request
+
+
+async def refuse(request: bytes, _: Caller) -> bytes:
+    raise NotNow("state", "another one", "this one")
+
+
+async def wait(request: bytes, _: Caller) -> bytes:
+    await asyncio.Event().wait()
+    return request
+
+
+@pytest.mark.parametrize("pieces", [[framed(b"ab")], [framed(b"ab")[:3], framed(b"ab")[3:], b""]])
+def test_call__of_one_answer__has_it_and_status_0(pieces: Sequence[bytes]) -> None:
+    played = Played(*pieces)
+
+    asyncio.run(played.call.answer_one(echo))
+
+    assert played.body == framed(b"abipv4:192.0.2.1:4000")
+    assert played.trailers == {b"grpc-status": b"0"}
+    # pyvoy answers a further question at once, for ever.
+    assert played.asked == len(pieces)
+
+
+def test_call__of_many_answers__has_headers_first_and_then_all() -> None:
+    played = Played(framed(b"ab"))
+
+    asyncio.run(played.call.answer_many(thrice, asks_once=True))
+
+    assert [each["type"] for each in played.sent[:2]] == [
+        "http.response.start",
+        "http.response.body",
+    ]
+    assert played.body == framed(b"ab") * 3
+    assert played.trailers == {b"grpc-status": b"0"}
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        ([framed(b"a") + framed(b"b")], b"requests of a call: expected one, got 2"),
+        ([b""], b"requests of a call: expected one, got 0"),
+        ([framed(b"ab")[:-1]], b"request: expected whole messages, got the beginning of one"),
+    ],
+)
+def test_call__body_of_another_form__is_refused(pieces: list[bytes], words: bytes) -> None:
+    played = Played(*pieces)
+
+    asyncio.run(played.call.answer_one(echo))
+
+    assert (played.trailers[b"grpc-status"], played.trailers[b"grpc-message"]) == (b"3", words)
+
+
+def test_call__method_refuses__has_its_code_and_no_body() -> None:
+    played = Played(framed(b""))
+
+    asyncio.run(played.call.answer_one(refuse))
+
+    assert played.trailers[b"grpc-status"] == b"9"
+    assert played.body == b""
+
+
+def test_call__deadline_passes__is_deadline_exceeded() -> None:
+    played = Played(framed(b""), headers=[(b"grpc-timeout", b"1m")])
+
+    asyncio.run(played.call.answer_one(wait))
+
+    assert played.trailers[b"grpc-status"] == b"4"
+
+
+def test_call__server_ends__is_unavailable() -> None:
+    played = Played(framed(b""))
+
+    async def story() -> None:
+        task = asyncio.create_task(played.call.answer_one(wait))
+        await asyncio.sleep(0)
+        task.cancel()
+        await task
+
+    asyncio.run(story())
+
+    assert played.trailers[b"grpc-status"] == b"14"
+
+
+def test_call__caller_goes_before_the_request_is_whole__reaches_no_method() -> None:
+    played = Played()
+
+    asyncio.run(played.call.answer_one(refuse))
+
+    assert played.sent == []
+
+
+def test_stream__caller_goes__ends_the_method_too() -> None:
+    ended = []
+
+    async def answers(request: Requests, _: Caller) -> AsyncIterator[bytes]:
+        try:
+            while True:
+                yield b"a"
+        finally:
+            ended.append(True)
+
+    played = Played(framed(b""), takes=5)
+
+    asyncio.run(played.call.answer_many(answers, asks_once=True))
+
+    assert ended == [True]
+    assert len(played.sent) == 5
+
+
+def test_is_gone__behind_the_request__is_known_when_asked() -> None:
+    played = Played(framed(b""))
+
+    async def story() -> tuple[bool, bool]:
+        before = await played.call.is_gone()
+        await played.call.answer_one(echo)
+        return before, await played.call.is_gone()
+
+    assert asyncio.run(story()) == (False, True)

@@ -20,6 +20,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from chainkit.service.edge.counters import count_edge
 from chainkit.service.monitor_server import Answer
 from chainkit.service.refusals import Refusal
 from chainkit_gateway.payer_account import PendingOutcome
@@ -73,6 +74,7 @@ class GatewayMonitor:
         spent.set_function(spent_today)
         self._gauge("nodes", "Nodes that are named to clients.").set_function(nodes)
         ProcessCollector(registry=registry)
+        count_edge(registry, _PREFIX)
 
     def heartbeat(self) -> None:
         """Record that the event loop runs."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from chainkit.service.certificate import CertificateFiles, ServerCertificate
+from chainkit.service.edge.configuration import EdgeTimes
 from chainkit.service.edge.launch import Edge
 from chainkit.service.grpc_methods import Unary
 from chainkit_indexer.storage.envelopes import StoredEnvelope
@@ -57,10 +58,11 @@ class ServingSettings:
     shares_port: bool = False
     """Other processes of the same node listen at the address, too."""
     limits: ServingLimits = field(default_factory=ServingLimits)
+    edge_times: EdgeTimes = field(default_factory=EdgeTimes)
 
     def edge(self) -> Edge:
         """Return where and how Envoy serves, if it does."""
-        limits = edge_limits(self.strangers, self.nodes)
+        limits = edge_limits(self.strangers, self.nodes, self.edge_times)
         return Edge(self.address, self.certificate, limits, self.shares_port)
 
 

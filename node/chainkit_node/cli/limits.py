@@ -13,18 +13,23 @@ import click
 from chainkit.documents.fields import Faults, Fields, read_json
 from chainkit.errors import ConfigurationError
 from chainkit.service.certificate import ServerCertificate
+from chainkit.service.edge.configuration import EdgeTimes
 from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit_node.cli.options import ListenOptions
 from chainkit_node.process import ServingSettings
 from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.settings import NodeLimits, PayerLimits, StorageLimits, StrangerLimits
 
-_SMALLEST: Final = {"request_burst": 1, "publish_burst_bytes": 1, "burst_bytes": 1}
+_SMALLEST: Final = {
+    **{"request_burst": 1, "publish_burst_bytes": 1, "burst_bytes": 1},
+    **{each.name: 1 for each in fields(EdgeTimes)},
+    **{"buffer_bytes": 65_536, "header_bytes": 1024},
+}
 """For every other field 0 switches the limit off."""
 
 _ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
 
-_Limits = TypeVar("_Limits", StrangerLimits, NodeLimits, PayerLimits, StorageLimits)
+_Limits = TypeVar("_Limits", StrangerLimits, NodeLimits, PayerLimits, StorageLimits, EdgeTimes)
 
 
 class Limits(NamedTuple):
@@ -34,6 +39,7 @@ class Limits(NamedTuple):
     nodes: NodeLimits = NodeLimits()
     payers: PayerLimits = PayerLimits()
     storage: StorageLimits = StorageLimits()
+    edge: EdgeTimes = EdgeTimes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,7 @@ class LimitOptions:
             nodes=limits.nodes,
             payers=limits.payers,
             storage=limits.storage,
+            edge_times=limits.edge,
             report_rate=ReportRate(self.reports_per_minute),
             address=listening.grpc_address,
             certificate=certificate,
@@ -82,6 +89,7 @@ def read_limits(path: Path) -> Limits:
         _section(NodeLimits(), found.get("nodes"), faults),
         _section(PayerLimits(), found.get("payers"), faults),
         _section(StorageLimits(), found.get("storage"), faults),
+        _section(EdgeTimes(), found.get("edge"), faults),
     )
     faults.raise_all()
     return limits
@@ -124,7 +132,7 @@ limit_options = several(
         "--limits",
         "limits_path",
         "CHAINKIT_LIMITS",
-        "Limits of strangers, other nodes, payers and storage, in JSON, such as "
+        "Limits of strangers, other nodes, payers, storage and Envoy, in JSON, such as "
         '{"strangers": {"request_burst": 500}, "nodes": {"streams": 100}}; docs/node.md lists all. '
         "The options below take precedence.",
     ),

@@ -16,6 +16,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from chainkit.service.edge.counters import count_edge
 from chainkit.service.node_token import TokenFault
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_indexer.storage.envelopes import StoredEnvelope
@@ -45,6 +46,7 @@ class NodeMetrics:
         self._registry = CollectorRegistry()
         self.reports = ReportMetrics(self._registry)
         self.storage = StorageMetrics(self._registry)
+        count_edge(self._registry, _PREFIX)
         self._refusals = self._counter(
             "refusals", "Calls that were refused, by method and by gRPC's code.", "method", "code"
         )

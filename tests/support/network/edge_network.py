@@ -1,4 +1,4 @@
-"""Nodes and a gateway that Envoy serves (`--edge envoy`), and a raw connection to one of them."""
+"""Nodes and a gateway that Envoy serves (`--edge envoy`), and their counts."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ class EdgeNetwork:
         assert port is not None
         return port
 
-    def edge_counts(self) -> dict[str, float]:
-        """Return the first node's counts of what Envoy ended, by its reasons."""
-        with urllib.request.urlopen(f"{self.node.monitor}/metrics", timeout=30) as answer:
-            lines = bytes(answer.read()).decode().splitlines()
-        name = "chainkit_edge_ended_total{reason="
-        found = [each.removeprefix(name).split("} ") for each in lines if each.startswith(name)]
-        return {reason.strip('"'): float(value) for reason, value in found}
+
+def ended(node: RealNode) -> dict[str, float]:
+    """Return a node's counts of what Envoy ended, by the reasons."""
+    with urllib.request.urlopen(f"{node.monitor}/metrics", timeout=30) as answer:
+        lines = bytes(answer.read()).decode().splitlines()
+    name = "chainkit_node_edge_ended_total{reason="
+    found = [each.removeprefix(name).split("} ") for each in lines if each.startswith(name)]
+    return {reason.strip('"'): float(value) for reason, value in found}
 
 
 def write_pair(files: tuple[Path, Path], pair: Pair) -> None:

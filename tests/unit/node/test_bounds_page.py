@@ -10,6 +10,8 @@ from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.payer_envelope import MOST_PAID_LENGTH
 from chainkit.protocol.publish_rules import judgement
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
+from chainkit.service.edge.configuration import EdgeTimes
+from chainkit.service.edge.unfinished import UnfinishedLimits
 from chainkit_node import group_thread, reader_threads
 from chainkit_node.repairing import range_keeper
 from chainkit_node.replicating import dependencies, intake, repairer, replicator
@@ -33,7 +35,8 @@ ROWS = re.findall(
     re.MULTILINE,
 )
 REQUEST, STRANGER = ServingLimits(), StrangerLimits()
-EDGE = edge_limits(STRANGER, NodeLimits())
+UNFINISHED = UnfinishedLimits()
+EDGE = edge_limits(STRANGER, NodeLimits(), EdgeTimes())
 CODE = {
     "bytes of a request": MOST_MESSAGE_BYTES,
     "topics or originators of a request": REQUEST.topics,
@@ -58,13 +61,17 @@ CODE = {
     "bytes of answers to an address in a second": STRANGER.answer_bytes_per_second,
     "open connections": STRANGER.connections,
     "calls and streams of a connection": EDGE.streams_of_connection,
-    "seconds until a request's headers are whole": int(EDGE.header_seconds),
-    "seconds until a request is whole": int(EDGE.request_seconds),
-    "seconds without a byte of a stream either way": int(EDGE.quiet_seconds),
-    "seconds of an idle connection": int(EDGE.connection_seconds),
-    "seconds of a TLS handshake": int(EDGE.handshake_seconds),
+    "seconds until a request's headers are whole": EDGE.header_seconds,
+    "seconds until a request is whole": EDGE.request_seconds,
+    "seconds without a byte of a stream either way": EDGE.quiet_seconds,
+    "seconds of an idle connection": EDGE.connection_seconds,
+    "seconds of a TLS handshake": EDGE.handshake_seconds,
     "bytes that wait in a connection, each way": EDGE.buffer_bytes,
     "bytes of a request's headers": EDGE.header_bytes,
+    "unfinished requests of an address": UNFINISHED.requests_of_one,
+    "unfinished requests of all": UNFINISHED.requests,
+    "bytes of an address's requests under way": UNFINISHED.bytes_of_one,
+    "bytes of all requests under way": UNFINISHED.bytes,
     "bytes of a payer envelope": MOST_PAID_LENGTH,
     "repeated and unknown fields of a payload": strict.MOST_FIELDS,
     "originators in a payload's cursor, beyond those held": judgement.CURSOR_ROOM,

@@ -69,9 +69,15 @@ def test_limits__file_and_options__options_take_precedence(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ({"stranger": {}}, "expected one of strangers, nodes, payers, storage, got another field"),
+        (
+            {"stranger": {}},
+            "expected one of strangers, nodes, payers, storage, edge, got another field",
+        ),
         ({"payers": {"allowed": "0x12"}}, "expected a list, got str (payers.allowed)"),
         ({"payers": {"allowed": ["0x12"]}}, "0x and 40 hex digits, got '0x12' (payers.allowed[0])"),
+        ({"edge": {"quiet_seconds": 0}}, "an integer from 1, got 0 (edge.quiet_seconds)"),
+        ({"edge": {"buffer_bytes": 9}}, "an integer from 65536, got 9 (edge.buffer_bytes)"),
+        ({"edge": {"connections": 9}}, "(edge.connections)"),
         ({"payers": {"burst_bytes": 0}}, "an integer from 1, got 0 (payers.burst_bytes)"),
         ({"nodes": {"connections": 1}}, "got another field (nodes.connections)"),
         ({"nodes": 5}, "expected an object, got int (nodes)"),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import http.client
 import socket
+from collections import Counter
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from chainkit.service.edge.configuration import LISTENER
 
@@ -41,10 +43,13 @@ class EdgeAdmin:
         return None
 
     def counters(self, pattern: str) -> dict[str, int]:
-        """Return counters and gauges whose names match, by the last part of their names."""
-        text = self._ask("GET", f"/stats?filter={pattern}")
-        lines = (line.rpartition(": ") for line in text.decode().splitlines())
-        return {name.rpartition(".")[2]: int(value) for name, _, value in lines if value.isdigit()}
+        """Return counters and gauges whose names match, summed by the last part of their names."""
+        text = self._ask("GET", f"/stats?filter={quote(pattern)}").decode()
+        counts: Counter[str] = Counter()
+        for name, _, value in (line.rpartition(": ") for line in text.splitlines()):
+            if value.isdigit():
+                counts[name.rpartition(".")[2]] += int(value)
+        return counts
 
     def drain(self) -> None:
         """Take no more connections."""

@@ -23,6 +23,7 @@ from chainkit.service.edge.frames import (
     good_end,
     metadata_of,
 )
+from chainkit.service.edge.unfinished import Place, Unfinished
 from chainkit.service.grpc_methods import (
     CallerStreaming,
     CallerUnary,
@@ -30,7 +31,8 @@ from chainkit.service.grpc_methods import (
     caller_of,
     refusal_of,
 )
-from chainkit.service.refusals import InvalidRequest, NotReady, Refusal, Unfinished
+from chainkit.service.refusals import InvalidRequest, NotReady, Refusal
+from chainkit.service.refusals import Unfinished as Late
 
 Event = MutableMapping[str, Any]
 Scope = MutableMapping[str, Any]
@@ -59,8 +61,10 @@ class CallerGone(Exception):
 class Call:
     """A call from its headers to its trailers."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Take ASGI's scope, and how to receive and send."""
+    def __init__(self, scope: Scope, receive: Receive, send: Send, unfinished: Unfinished) -> None:
+        """Take ASGI's scope, how to receive and send, and the count of unfinished requests."""
+        self._unfinished = unfinished
+        self._place: Place | None = None
         self._receive = receive
         self._send = send
         self._has_begun = False
@@ -96,6 +100,8 @@ class Call:
 
     async def _many(self, method: CallerStreaming, asks_once: bool) -> None:
         requests: Requests = await self._request() if asks_once else self._requests()
+        # A method counts the bytes of its open streams itself.
+        self._leave()
         # Some clients wait for headers before they do anything else.
         await self._begin()
         await self._write(b"", more=True)
@@ -119,6 +125,7 @@ class Call:
         deadline = asyncio.timeout(self._seconds)
         try:
             async with deadline:
+                self._place = self._unfinished.enter(self._caller.address)
                 await answering
         except CallerGone:
             raise
@@ -127,9 +134,17 @@ class Call:
             return NotReady("server", "to go on", "its end")
         except Exception as error:
             if deadline.expired():
-                return Unfinished("call", "an answer before the caller's deadline", "none yet")
+                return Late("call", "an answer before the caller's deadline", "none yet")
             return refusal_of(error)
+        finally:
+            # Where there was no place, nothing was begun.
+            answering.close()
+            self._leave()
         return None
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            self._place.leave()
 
     async def _refuse(self, refusal: Refusal) -> None:
         end = bad_end(refusal)
@@ -179,9 +194,14 @@ class Call:
             if event["type"] != "http.request":
                 raise CallerGone
             more = event.get("more_body", False)
-            for message in self._reader.feed(event.get("body", b"")):
+            body = event.get("body", b"")
+            if self._place is not None:
+                self._place.grow(len(body))
+            for message in self._reader.feed(body):
                 yield message
         self._has_read = True
+        if self._place is not None:
+            self._place.whole()
         self._reader.finish()
 
 

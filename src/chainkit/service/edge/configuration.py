@@ -17,27 +17,33 @@ _HTTP: Final = "envoy.extensions.filters.network.http_connection_manager.v3"
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeLimits:
-    """Limits that Envoy itself keeps: seconds, bytes and counts; 0 of a count is no limit."""
+class EdgeTimes:
+    """How long and how much Envoy waits for callers, in whole seconds and in bytes."""
+
+    header_seconds: int = 10
+    """From a request's first byte until its headers are there."""
+    request_seconds: int = 60
+    """From a request's headers until its body has ended."""
+    quiet_seconds: int = 60
+    """How long nothing of a stream goes either way: four heartbeats that nobody takes."""
+    connection_seconds: int = 3600
+    """How long a connection without a call stays open."""
+    handshake_seconds: int = 20
+    """From a connection's start until TLS is agreed on."""
+    buffer_bytes: int = 1 << 20
+    """Bytes that wait in one connection, each way."""
+    header_bytes: int = 16 << 10
+    """Bytes of a request's headers."""
+
+
+@dataclass(frozen=True, slots=True)
+class EdgeLimits(EdgeTimes):
+    """Limits that Envoy itself keeps; 0 of a count is no limit."""
 
     connections: int = 10_000
     """Open connections of all callers."""
     streams_of_connection: int = 1100
     """Open calls and streams of one connection."""
-    header_seconds: float = 10.0
-    """From a request's first byte until its headers are there."""
-    request_seconds: float = 60.0
-    """From a request's headers until its body has ended."""
-    quiet_seconds: float = 60.0
-    """How long nothing of a stream goes either way: four heartbeats that nobody takes."""
-    connection_seconds: float = 3600.0
-    """How long a connection without a call stays open."""
-    handshake_seconds: float = 20.0
-    """From a connection's start until TLS is agreed on."""
-    buffer_bytes: int = 1 << 20
-    """Bytes that wait in one connection, each way, and the most of a caller's frames under way."""
-    header_bytes: int = 16 << 10
-    """Bytes of a request's headers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,5 +215,5 @@ def _http_filter(name: str, config: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"name": f"envoy.filters.http.{name}", "typed_config": config}
 
 
-def _seconds(seconds: float) -> str:
-    return f"{seconds:g}s"
+def _seconds(seconds: int) -> str:
+    return f"{seconds}s"

@@ -49,6 +49,8 @@ class Inside:
         self.secrets = SecretFiles(self._places.secret)
         self._signals = _Signals()
         self._answer: Answer | None = None
+        self.refused = 0
+        """Requests that were refused because too much was under way."""
 
     async def application(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take ASGI's events."""
@@ -64,6 +66,10 @@ class Inside:
     def ended_by_signals(self) -> asyncio.Event:
         """Return an event that SIGINT and SIGTERM set; on the event loop's thread."""
         return self._signals.event()
+
+    def count_refused(self) -> None:
+        """Count a request that was refused because too much was under way."""
+        self.refused += 1
 
     async def listen(self, answer: Answer) -> int:
         """Let Envoy listen, hand it the calls, and return the port."""

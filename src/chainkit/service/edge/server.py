@@ -10,6 +10,7 @@ from typing import Any, Final
 from chainkit.service.certificate import ServerCertificate
 from chainkit.service.edge.calls import Call, Receive, Scope, Send, UnknownMethod
 from chainkit.service.edge.inside import Inside
+from chainkit.service.edge.unfinished import Unfinished, UnfinishedLimits
 from chainkit.service.grpc_methods import UNBOUNDED, Bounds, Methods
 from chainkit.service.grpc_services import HEALTH, REFLECTION, Health, service_routes
 from chainkit.service.refusals import NotReady, Overloaded
@@ -37,6 +38,7 @@ class EdgeServer:
         """Take what GrpcServer takes, and Envoy's process."""
         self._process = process
         self._most_calls = bounds.calls
+        self._unfinished = Unfinished(UnfinishedLimits(), process.count_refused)
         self._health = Health(services)
         self._open: dict[asyncio.Task[None], Call] = {}
         self._ends = False
@@ -86,13 +88,14 @@ class EdgeServer:
             await asyncio.wait(set(self._open), timeout=seconds)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = Call(scope, receive, send)
+        call = Call(scope, receive, send, self._unfinished)
         answer = self._answers.get(scope["path"])
         if answer is None:
             await call.refuse(UnknownMethod("method", "one that is served", "another"))
         elif self._ends:
             await call.refuse(NotReady("server", "to take calls", "its end"))
         elif self._most_calls is not None and len(self._open) >= self._most_calls:
+            self._process.count_refused()
             expected = f"fewer than {self._most_calls} calls at a time"
             await call.refuse(Overloaded("server", expected, "more"))
         else:

@@ -10,20 +10,30 @@ import pytest
 
 from chainkit.service.edge.calls import Call, Event
 from chainkit.service.edge.frames import framed
+from chainkit.service.edge.unfinished import Unfinished, UnfinishedLimits
 from chainkit.service.grpc_methods import Caller, Requests
 from chainkit.service.refusals import NotNow
+
+LIMITS = UnfinishedLimits()
 
 
 class Played:
     """A call, its request in pieces, and the events that it sends until the client goes."""
 
-    def __init__(self, *pieces: bytes, headers: Any = (), takes: int = 1000) -> None:
+    def __init__(
+        self,
+        *pieces: bytes,
+        headers: Any = (),
+        takes: int = 1000,
+        limits: UnfinishedLimits = LIMITS,
+    ) -> None:
         self.sent: list[Event] = []
         self.asked = 0
         self._pieces = list(pieces)
         self._takes = takes
         scope = {"client": ("192.0.2.1", 4000), "headers": list(headers)}
-        self.call = Call(scope, self._receive, self._send)
+        self.unfinished = Unfinished(limits)
+        self.call = Call(scope, self._receive, self._send, self.unfinished)
 
     async def _receive(self) -> Event:
         self.asked += 1
@@ -173,3 +183,31 @@ def test_is_gone__behind_the_request__is_known_when_asked() -> None:
         return before, await played.call.is_gone()
 
     assert asyncio.run(story()) == (False, True)
+
+
+@pytest.mark.parametrize("limits", [UnfinishedLimits(bytes_of_one=6), UnfinishedLimits(bytes=6)])
+def test_call__more_bytes_under_way_than_an_address_may__is_refused_and_gives_all_back(
+    limits: UnfinishedLimits,
+) -> None:
+    played = Played(framed(b"abc")[:6], framed(b"abc")[6:], limits=limits)
+
+    asyncio.run(played.call.answer_one(echo))
+
+    assert played.trailers[b"grpc-status"] == b"8"
+    played.unfinished.enter("192.0.2.1").grow(6)
+
+
+@pytest.mark.parametrize(
+    "limits", [UnfinishedLimits(requests_of_one=1), UnfinishedLimits(requests=1)]
+)
+def test_call__another_request_is_not_whole__is_refused_before_it_is_read(
+    limits: UnfinishedLimits,
+) -> None:
+    played = Played(framed(b""), limits=limits)
+    other = played.unfinished.enter("192.0.2.1")
+
+    asyncio.run(played.call.answer_one(echo))
+    assert (played.trailers[b"grpc-status"], played.asked) == (b"8", 0)
+
+    other.whole()
+    played.unfinished.enter("192.0.2.1").leave()

@@ -10,6 +10,7 @@ from chainkit.service.edge.configuration import (
     EdgeLimits,
     EdgePlaces,
     EdgeSettings,
+    EdgeTimes,
     envoy_configuration,
 )
 from chainkit_node.serving.edge import edge_limits
@@ -31,7 +32,7 @@ def values(content: Any) -> list[Any]:
 def test_configuration__each_limit__is_in_it(name: str) -> None:
     # A value that nothing else has; bytes of headers are whole KiB.
     other = 77 << 10 if name == "header_bytes" else 1_234_567
-    wanted = {"header_bytes": 77}.get(name, f"{other:g}s" if "seconds" in name else other)
+    wanted = {"header_bytes": 77}.get(name, f"{other}s" if "seconds" in name else other)
     settings = replace(SETTINGS, has_tls=True, limits=replace(EdgeLimits(), **{name: other}))
 
     assert wanted in values(envoy_configuration(settings, PLACES))
@@ -58,8 +59,10 @@ def test_configuration__several_addresses__listens_at_all() -> None:
 
 
 def test_edge_limits__of_a_node__are_those_of_its_limits_file() -> None:
-    limits = edge_limits(StrangerLimits(streams_of_one=300, connections=20), NodeLimits())
-    unlimited = edge_limits(StrangerLimits(streams_of_one=0, connections=0), NodeLimits())
+    few, none = (StrangerLimits(streams_of_one=a, connections=b) for a, b in ((300, 20), (0, 0)))
+    limits = edge_limits(few, NodeLimits(), EdgeTimes(quiet_seconds=30))
+    unlimited = edge_limits(none, NodeLimits(), EdgeTimes())
 
     assert (limits.streams_of_connection, limits.connections) == (400, 20)
+    assert limits.quiet_seconds == 30
     assert (unlimited.streams_of_connection, unlimited.connections) == (0, 0)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 from itertools import islice, takewhile
 from typing import Final, TypeVar
 
@@ -23,13 +22,12 @@ from chainkit_indexer.storage.envelopes import (
     read_by_originators,
     read_by_topics,
     read_highest,
-    read_last_ids,
     read_last_on_topics,
     read_newest,
 )
 from chainkit_indexer.storage.store import Store
 from chainkit_node.reader_threads import ReaderThreads
-from chainkit_node.storage.epoch_order import PAST_EPOCHS, in_epoch_order
+from chainkit_node.storage.epoch_order import in_epoch_order
 from chainkit_node.storage.held_back import without_held_back
 from chainkit_node.storage.inboxes import (
     Identifier,
@@ -118,8 +116,7 @@ class EnvelopeLog:
         if not holds_back:
             return _cut(others, limit, most_bytes)
         seen = selection.cursor.get(BLOCKCHAIN_ORIGINATOR_ID, 0)
-        last_seen = partial(_last_payloads, connection, seen)
-        ready = in_epoch_order(commits, others, seen, last_seen)
+        ready = in_epoch_order(commits, others, seen)
         page = _cut(ready[:limit], limit, most_bytes)
         is_last = page.is_last and len(ready) == len(commits) + len(others)
         return Page(sorted(page.rows, key=_place), is_last, frozenset(held))
@@ -296,10 +293,6 @@ def _judgement(connection: Connection, topics: Iterable[bytes]) -> Callable[[Sto
         return is_judged and (row.originator_id, row.sequence_id) not in refused
 
     return is_valid
-
-
-def _last_payloads(connection: Connection, through: int, topic: bytes) -> Sequence[int]:
-    return read_last_ids(connection, topic, BLOCKCHAIN_ORIGINATOR_ID, through, PAST_EPOCHS)
 
 
 def _is_commit(row: StoredEnvelope) -> bool:

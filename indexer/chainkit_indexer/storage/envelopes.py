@@ -87,12 +87,6 @@ WHERE {{is_on_topic}} AND found.originator_id = ? AND found.sequence_id > ?
 ORDER BY found.topic, found.sequence_id LIMIT ?
 """
 
-_LAST_IDS: Final = """
-SELECT sequence_id FROM envelopes AS found
-WHERE {is_on_topic} AND found.originator_id = ? AND found.sequence_id <= ?
-ORDER BY found.topic DESC, found.sequence_id DESC LIMIT ?
-"""
-
 _WITHIN: Final = f"""
 SELECT {_COLUMNS} FROM (
     SELECT found.*, sum(octet_length(found.envelope)) OVER (ROWS UNBOUNDED PRECEDING)
@@ -241,20 +235,12 @@ def read_topic_log(
 
     Also those that have expired.
     """
+    is_sqlite = connection.dialect.name == "sqlite"
+    # As in ``_pairs``.
+    is_on_topic = "found.topic = ?" if is_sqlite else "found.topic = ANY(ARRAY[?::bytea])"
+    statement = _ON_TOPIC.format(is_on_topic=is_on_topic)
     values = [topic, originator_id, after, limit]
-    return _made(_rows_within(connection, _on_topic(connection, _ON_TOPIC), values, most_bytes))
-
-
-def read_last_ids(
-    connection: Connection, topic: bytes, originator_id: int, through: int, limit: int
-) -> list[int]:
-    """Return the highest sequence ids of an originator on a topic up to one, the highest first.
-
-    Also those that have expired.
-    """
-    values = [topic, originator_id, through, limit]
-    found = _rows(connection, _on_topic(connection, _LAST_IDS), values)
-    return [sequence_id for (sequence_id,) in found]
+    return _made(_rows_within(connection, statement, values, most_bytes))
 
 
 def read_newest(
@@ -268,13 +254,6 @@ def read_newest(
     found = _made(_pairs(connection, topics, held, _LAST_ROW, _living(now)))
     in_order = sorted(found, key=lambda row: (row.originator_ns, row.originator_id))
     return {row.topic: row for row in in_order}
-
-
-def _on_topic(connection: Connection, statement: str) -> str:
-    is_sqlite = connection.dialect.name == "sqlite"
-    # As in ``_pairs``.
-    is_on_topic = "found.topic = ?" if is_sqlite else "found.topic = ANY(ARRAY[?::bytea])"
-    return statement.format(is_on_topic=is_on_topic)
 
 
 def _read_behind(connection: Connection, cursor: Mapping[int, int]) -> dict[int, int]:

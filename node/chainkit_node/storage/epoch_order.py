@@ -1,47 +1,49 @@
-"""A page in which today's clients lose no message of a group (ADR 55).
+"""A page in which today's clients lose no message of a group (ADR 55, ADR 73).
 
 Such a client orders a page by time, and puts a message behind the payload of the chain that the
 message names; then it drops what has a lower id than an earlier message of the same originator. It
-cannot read a message once more than three commits were applied that came after the message's epoch.
-But blocks are dated in whole seconds, a reorg dates them anew, and a page does not have all.
+cannot read a message once more than three commits were applied that came after the message's epoch,
+and sends a message of its own once more after three. But blocks are dated in whole seconds, a reorg
+dates them anew, and a page does not have all.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cache
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
+from google.protobuf.message import DecodeError
+
+from chainkit.errors import MalformedMls
+from chainkit.protocol.mls.message import parse_message_header
 from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope, in_time_order
-from chainkit_node.storage.held_back import named_commit
+from chainkit_node.storage.held_back import client_envelope, named_commit
 
-PAST_EPOCHS: Final = 3
-"""Commits after which a client still reads a message (MAXPAST_EPOCHS in libxmtp)."""
+_PAST_EPOCHS: Final = 2
+"""Commits that may come before a message of an earlier epoch.
+
+Readers open a message that is three commits behind (MAX_PAST_EPOCHS in libxmtp), but its sender
+takes it for lost.
+"""
 _UNNAMED_NS: Final = 60 * NANOSECONDS_PER_SECOND
 """How much later than a commit a message is that need not name the commit to come behind it."""
 
 
 def in_epoch_order(
-    commits: Sequence[StoredEnvelope],
-    others: Sequence[StoredEnvelope],
-    seen: int,
-    last_seen: Callable[[bytes], Sequence[int]],
+    commits: Sequence[StoredEnvelope], others: Sequence[StoredEnvelope], seen: int
 ) -> list[StoredEnvelope]:
     """Return the first rows of a page that loses nothing, in the order of the groups' epochs.
 
     ``commits`` are the chain's next payloads for groups by sequence id, of which a reader has
-    ``seen`` those up to an id; ``others`` are the next envelopes of all other originators.
-    ``last_seen`` returns the ids of a topic's last ``PAST_EPOCHS`` payloads that the reader has: a
-    stream asks for one page behind a commit, and never shows a commit that the page lacks. A commit
+    ``seen`` those up to an id; ``others`` are the next envelopes of all other originators. A commit
     stands before the first message that names the commit or a later one, and no sooner: other
     messages before it are of earlier epochs. The page ends with the first row after which a client
     would lose one; there is at least one row, if there is any.
     """
-    page = _ClientsPage(seen, last_seen)
+    page = _ClientsPage(seen)
     waiting = deque(commits)
     for row in in_time_order(others):
         is_of_group = bool(commits) and TopicKind.GROUP_MESSAGE.matches(row.topic)
@@ -60,34 +62,31 @@ def _precedes(commit: StoredEnvelope, row: StoredEnvelope, name: int) -> bool:
     return commit.sequence_id <= name or commit.originator_ns + _UNNAMED_NS < row.originator_ns
 
 
-@dataclass(slots=True)
-class _Message:
+class _Message(NamedTuple):
     """A message of a group in a page."""
 
     read_at: int
     """The time to which a client moves the message, in nanoseconds."""
-    commits_after: int
-    """How many commits after the message's epoch a client applies before the message."""
+    epoch: int
 
 
 class _ClientsPage:
     """Rows of a page, and the order in which today's clients read them."""
 
-    def __init__(self, seen: int, last_seen: Callable[[bytes], Sequence[int]]) -> None:
+    def __init__(self, seen: int) -> None:
         self.rows: list[StoredEnvelope] = []
         self._seen = seen
-        self._last_seen = cache(last_seen)
         self._commits: defaultdict[bytes, list[StoredEnvelope]] = defaultdict(list)
         self._messages: defaultdict[bytes, list[_Message]] = defaultdict(list)
         self._read_at: defaultdict[tuple[int, bytes], int] = defaultdict(int)
 
     def takes_commit(self, row: StoredEnvelope) -> bool:
         """Add a commit, unless a client would apply it too early for a message of the page."""
-        overtaken = [m for m in self._messages[row.topic] if m.read_at >= row.originator_ns]
-        if any(each.commits_after >= PAST_EPOCHS for each in overtaken):
+        messages = self._messages[row.topic]
+        overtaken = [each.epoch for each in messages if each.read_at >= row.originator_ns]
+        epoch = _epoch(row) if overtaken else None
+        if epoch is not None and epoch + 1 - min(overtaken) > _PAST_EPOCHS:
             return False
-        for each in overtaken:
-            each.commits_after += 1
         self._commits[row.topic].append(row)
         self.rows.append(row)
         return True
@@ -104,8 +103,20 @@ class _ClientsPage:
             return False
         self._read_at[log] = read_at
         self.rows.append(row)
-        later = [c for c in commits if c.sequence_id > name and c.originator_ns <= read_at]
-        applied = self._last_seen(row.topic) if name < self._seen else ()
-        commits_after = len(later) + sum(sequence_id > name for sequence_id in applied)
-        self._messages[row.topic].append(_Message(read_at, commits_after))
+        if (epoch := _epoch(row)) is not None:
+            self._messages[row.topic].append(_Message(read_at, epoch))
         return True
+
+
+def _epoch(row: StoredEnvelope) -> int | None:
+    """Return the epoch of a group message, which MLS has in the clear; None of anything else.
+
+    Nobody proves the epoch. A false one ends a page early.
+    """
+    if not TopicKind.GROUP_MESSAGE.matches(row.topic):
+        return None
+    try:
+        message = client_envelope(row.envelope).group_message
+        return parse_message_header(message.v1.data).epoch
+    except (DecodeError, MalformedMls):
+        return None

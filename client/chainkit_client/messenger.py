@@ -26,7 +26,7 @@ from chainkit.identity.identifiers import derive_inbox_id
 from chainkit.identity.writing import WalletSigner
 from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
-from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit.types import NANOSECONDS_PER_SECOND, Place
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group, read_imported_groups, read_shown_groups
@@ -249,6 +249,10 @@ class Messenger:
     def messages(self, group_id: bytes) -> list[Message]:
         """Return the transcript of a group."""
         return self._opened.messages(group_id)
+
+    def expired(self, group_id: bytes) -> list[Place]:
+        """Return the places of payloads that expired before this client had them."""
+        return self._sync_of(group_id).topic.expired()
 
     def unheard(self, group_id: bytes) -> dict[bytes, int]:
         """Return the installations that were added a while ago and have not written since.

@@ -63,6 +63,8 @@ class Conversation:
             facts.append(self._count_members())
         if waiting := pages.count_waiting(self.messenger.intents(self.group_id)):
             facts.append(f"{waiting} wait")
+        if gone := len(self.messenger.expired(self.group_id)):
+            facts.append(f"{gone} expired before they came")
         if self.reorgs:
             facts.append(f"reorgs: {self.reorgs}")
         if breaches := self.messenger.breaches():

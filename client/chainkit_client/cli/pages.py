@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from chainkit.terminal.tables import columns
+from chainkit.text.counting import counted
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.cli.names import NAME, short
 from chainkit_client.groups.overview import Group
@@ -26,6 +27,7 @@ from chainkit_client.storage.schema import (
 
 _INBOX: Final = re.compile("[0-9a-f]{64}")
 EXPIRED: Final = "expired: nodes need not have it any more"
+GONE: Final = "ask another device of yours for its history"
 STANDINGS: Final = {
     None: "not checked",
     Standing.PROVEN: "the network has its envelope",
@@ -88,6 +90,12 @@ def message_line(message: Message, own_account: str, now_ns: int) -> str:
         notes.append("not sent")
     note = f"  ({'; '.join(notes)})" if notes else ""
     return f"{short(message.id)}  {when}  {by:<{NAME}}  {said}{note}"
+
+
+def gap_line(count: int) -> str:
+    """Return that payloads of a group expired before this client had them."""
+    payloads = counted(count, "payload")
+    return f"{payloads} of this group expired before this client had them: {GONE}"
 
 
 def message_as_json(message: Message) -> dict[str, Any]:

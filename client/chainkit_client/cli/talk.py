@@ -136,6 +136,8 @@ class Reader:
         self._own = messenger.inbox_id.hex()
         self._as_json = as_json
         self._told: set[bytes] = set()
+        self._is_followed = any(each.id == self._group_id for each in messenger.groups())
+        self._gone = 0
         self._trouble = ""
 
     async def follow(self) -> None:
@@ -162,6 +164,14 @@ class Reader:
             else:
                 click.echo(pages.message_line(each, self._own, time.time_ns()))
         sys.stdout.flush()
+        self._tell_gap()
+
+    def _tell_gap(self) -> None:
+        """Say that payloads are missing for ever, on the standard error, where it is news."""
+        gone = len(self._messenger.expired(self._group_id)) if self._is_followed else 0
+        if gone > self._gone:
+            echo_notice(pages.gap_line(gone))
+        self._gone = gone
 
 
 @click.command("intents", cls=CompleteCommand)

@@ -244,6 +244,10 @@ class Topic:
         """Return the places of promised envelopes that nobody has served and no head decides."""
         return self._heads.promised()
 
+    def expired(self) -> list[Place]:
+        """Return the places of envelopes that expired before they came, as their nodes sign."""
+        return self._heads.expired()
+
     def take_head(self, data: bytes, node_id: int, keys: Keys) -> Followed:
         """Take a node's SignedTopicHead. Raises MalformedData where the head is no evidence."""
         taken = self._heads.take(data, node_id, keys)

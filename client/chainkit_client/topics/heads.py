@@ -109,6 +109,15 @@ class HeldHeads:
             self._same[node_id] = signed
         return HeadTaken(signed, is_same, _through(base), breaches)
 
+    def expired(self) -> list[Place]:
+        """Return the places of expired envelopes, by their nodes' heads, that are not held."""
+        return sorted(
+            (node_id, each)
+            for node_id, entries in self._expired.items()
+            for each in entries
+            if self._logs.log(node_id).at(each) is None
+        )
+
     def through(self, node_id: int) -> int | None:
         """Return the highest id that a node said it has given; None before its first head."""
         last = self._last.get(node_id)

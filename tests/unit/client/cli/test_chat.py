@@ -10,6 +10,7 @@ from typing import Any, cast
 from textual.widgets import Input, RichLog, Static
 
 from chainkit.misbehavior.types import Misbehavior
+from chainkit.types import Place
 from chainkit_client.cli.chat import ChatApp, Pane
 from chainkit_client.cli.conversation import Conversation
 from chainkit_client.groups.overview import Group
@@ -51,6 +52,7 @@ class FakeMessenger:
         self.trouble: Exception | None = None
         self.kept: list[KeptBreach] = []
         self.reorgs = 0
+        self.gone: list[Place] = []
 
     async def sync(self) -> dict[bytes, Any]:
         if self.trouble is not None:
@@ -68,6 +70,9 @@ class FakeMessenger:
 
     def members(self, group_id: bytes) -> list[Member]:
         return [Member(leaf, each.encode(), bytes(32)) for leaf, each in enumerate((OWN, OTHER))]
+
+    def expired(self, group_id: bytes) -> list[Place]:
+        return self.gone
 
     def messages(self, group_id: bytes) -> list[Message]:
         return list(self.transcript)
@@ -98,11 +103,15 @@ def test_follow__something_is_wrong__status_tells_it() -> None:
     messenger.group = replace(GROUP, forked_at_epoch=2)
     messenger.kept = [BREACH]
     messenger.reorgs = 1
+    messenger.gone = [(100, 7)]
 
     status = status_after_a_round(messenger)
 
     assert "FORKED at epoch 2" in status
-    assert "reorgs: 1  node 200 broke DUPLICATE_SEQUENCE_ID: two of 3" in status
+    assert (
+        "1 expired before they came  reorgs: 1  node 200 broke DUPLICATE_SEQUENCE_ID: two of 3"
+        in status
+    )
 
 
 def test_follow__network_is_away_and_back__transcript_stays_and_trouble_goes() -> None:

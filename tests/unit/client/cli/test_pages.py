@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from chainkit.types import Place
 from chainkit_client.cli import pages
 from chainkit_client.cli.doctor import Looked, lines, look_at_clock
 from chainkit_client.cli.opened import GivenUp, brought_up_to_date
@@ -69,6 +70,7 @@ class FakeMessenger:
         self._messages = [] if done is None else [MESSAGE]
         self._done = done
         self.sent: list[str] = []
+        self.gone: list[Place] = []
 
     async def sync(self) -> None:
         came = self._rounds.pop(0)
@@ -89,6 +91,9 @@ class FakeMessenger:
 
     def groups(self) -> list[Group]:
         return [GROUP]
+
+    def expired(self, group_id: bytes) -> list[Place]:
+        return self.gone
 
     def messages(self, group_id: bytes) -> list[Message]:
         return self._messages
@@ -292,6 +297,19 @@ def test_reader__follows__prints_each_message_once_and_trouble_once(
         "trying again",
         "the network answers again",
     ]
+
+
+def test_reader__payloads_expired_before_they_came__says_so_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    reader = Reader(some := messenger(MESSAGE, ADDED), "3f", as_json=True)
+    some.gone = [(100, 7), (100, 9)]
+
+    for _ in range(2):
+        reader.tell(is_last=False)
+
+    [said] = capsys.readouterr().err.splitlines()
+    assert said.startswith("2 payloads of this group expired before this client had them: ask")
 
 
 def test_members_lines__doubtful_ones__are_named_in_full_below_the_table() -> None:

@@ -144,8 +144,10 @@ def test_take_entries__expired__holds_nothing_up_and_accuses_nobody() -> None:
     assert [each.envelope.place for each in found.applied] == [(200, 4)]
     assert found.applied[0].without == ()
     assert look(topic, 99).breaches == []
-    # It is asked for no second time.
     assert topic.take_head(signed, ID, KEYS) == Followed()
+    assert topic.expired() == [(ID, 3)]
+    topic.take([LOG[3]], ID, KEYS, NOW_NS)
+    assert topic.expired() == []
 
 
 @pytest.mark.parametrize(

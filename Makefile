@@ -208,8 +208,9 @@ soak: setup $(STAMPS)/spark  ## all cases and thousands of seeds of what `make t
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index
 
-bench-node: setup  ## how fast a node is, beside its floors; writes build/bench/node.json
+bench-node: setup  ## how fast a node serves, accounts and deletes; writes build/bench/node.json and retention.json
 	@python -m benchmarks.node
+	@python -m benchmarks.retention
 
 bench-network: setup  ## how fast nodes replicate and repair; writes build/bench/network.json
 	@python -m benchmarks.network

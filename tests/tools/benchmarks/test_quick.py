@@ -13,6 +13,7 @@ from benchmarks.audit.figures import TITLES as AUDIT_TITLES
 from benchmarks.client.__main__ import ROWS as CLIENT_ROWS
 from benchmarks.index.figures import TITLES as INDEX_TITLES
 from benchmarks.network.page import ROWS as NETWORK_ROWS
+from benchmarks.retention.page import ROWS as RETENTION_ROWS
 from localnet.deployment import PROJECT
 
 AUDIT = (
@@ -41,6 +42,10 @@ def is_network(found: dict[str, Any]) -> bool:
     return bool(found["repair_comparisons"] >= 3 and found["repair_bytes"] < 10_000)
 
 
+def is_retention(found: dict[str, Any]) -> bool:
+    return (found["reported"], found["pruned"]) == (10_000, 1_000)
+
+
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     ("command", "figures", "rows", "is_right"),
@@ -49,6 +54,7 @@ def is_network(found: dict[str, Any]) -> bool:
         pytest.param("client", CLIENT_ROWS, CLIENT_ROWS, lambda found: True, id="client"),
         pytest.param("index", INDEX, INDEX_TITLES, is_index, id="index"),
         pytest.param("network", NETWORK_ROWS, NETWORK_ROWS, is_network, id="network"),
+        pytest.param("retention", RETENTION_ROWS, RETENTION_ROWS, is_retention, id="retention"),
     ],
 )
 def test_measure__quickly__gives_every_figure_and_shows_every_row(

@@ -1,0 +1,1 @@
+"""How fast a node accounts for envelopes, and deletes what has expired."""

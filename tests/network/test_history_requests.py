@@ -50,8 +50,6 @@ class World:
     phone: Person
     storage: LyingStorage
     group: str
-    made: dict[str, Any]
-    """The output of the phone's `init`."""
 
     def uploads(self) -> int:
         return self.storage.requests.count("POST")
@@ -83,8 +81,9 @@ def world(
         laptop.do("send", group, "and my answer")
         phone = replace(laptop, home=folder / "phone")
         wallet = ("--wallet", laptop.home / "wallet.keystore")
-        made = phone.do(*phone.init, "--storage", liar.url, *wallet)
-        yield World(ann, laptop, phone, liar, group, made)
+        said = phone.say(*phone.init, *wallet)
+        assert "history         your other devices have it: chainkit client history storage" in said
+        yield World(ann, laptop, phone, liar, group)
 
 
 def transcript(person: Person, group: str) -> list[dict[str, Any]]:
@@ -127,7 +126,9 @@ def test_request__of_a_second_device__brings_the_past_once_its_person_typed_the_
 ) -> None:
     laptop, phone = world.laptop, world.phone
 
-    made = world.made
+    # Once it has a storage service, it asks by itself.
+    wallet = ("--wallet", laptop.home / "wallet.keystore")
+    made = phone.do(*phone.init, *wallet, "--storage", world.storage.url)
     assert made["other_devices"] == 1
     [asked] = made["history"]["requests"]
     pin = made["history"]["pin"]
@@ -191,6 +192,7 @@ main()
 
 def ask_again(world: World) -> tuple[str, str]:
     """The phone asks; return the request's id and its PIN."""
+    world.phone.say("history", "storage", world.storage.url)
     asked = world.phone.do("history", "request")
     return asked["requests"][0]["id"], asked["pin"]
 
@@ -213,7 +215,7 @@ def test_apply__storage_lies_and_the_provider_was_killed__imports_nothing_that_i
     assert not [each for each in laptop.home.iterdir() if each.name.startswith("tmp")]
     # The person approved, and what was stored goes on with the next command.
     laptop.say("history", "list")
-    before = transcript(phone, world.group)
+    before = rows_of(phone.home, "imported_messages")
 
     for lie, words_of_it in {
         lying_storage.redirecting: "expected status 200, got 302",
@@ -225,7 +227,7 @@ def test_apply__storage_lies_and_the_provider_was_killed__imports_nothing_that_i
         assert words_of_it in phone.fail("history", "apply")
     world.storage.alter = lying_storage.whole
 
-    assert transcript(phone, world.group) == before
+    assert rows_of(phone.home, "imported_messages") == before
     [*_, status] = phone.do("history", "status")
     assert (status["id"], status["status"]) == (request_id, "failed")
     assert sealed_in(phone.home) == []

@@ -3,8 +3,8 @@
 ::
 
     async with opened(HomeFolder(Path("phone")), password) as client:
-        [request, *_] = await client.history.request()
-        …                                     # on the laptop: approve(request.id, pin)
+        [request, *_] = await client.history.requester.request()
+        …           # on the laptop, once the PIN was typed: provider.approve(request.id, pin)
         await client.history.sync()
         await client.history.requester.apply(request.id)
 """

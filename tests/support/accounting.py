@@ -32,6 +32,8 @@ from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 
 SECOND_NS = 10**9
+MOST_READ = 1_000
+"""Reports of one originator: more than those of a year."""
 WAIT_NS = 12 * 60 * 60 * SECOND_NS
 MADE_NS = 1_000_000 * SECOND_NS
 """The time of all envelopes; each node's clock is WAIT_NS later."""
@@ -63,10 +65,10 @@ class Bookkeeper:
         """Make the reports that are due."""
         return self.books.make(self.node_id, self.listing, WAIT_NS)
 
-    def reports(self, originator_id: int) -> list[node_api_pb2.SignedPayerReport]:
-        """The stored reports of an originator, as other nodes get them."""
+    def reports(self, originator_id: int, after: int = 0) -> list[node_api_pb2.SignedPayerReport]:
+        """The stored reports of an originator behind an id, as other nodes get them."""
         with self.store.reading() as connection:
-            rows = read_reports_behind(connection, originator_id, 0, 100)
+            rows = read_reports_behind(connection, originator_id, after, MOST_READ)
             return [as_message(connection, row) for row in rows]
 
     def asks(self, other: Bookkeeper) -> list[Outcome]:
@@ -90,7 +92,7 @@ class Bookkeeper:
     def bytes_of(self, originator_id: int) -> list[tuple[bytes, bytes]]:
         """All bytes that must be equal on all nodes: the signed bytes, and their totals."""
         with self.store.reading() as connection:
-            rows = read_reports_behind(connection, originator_id, 0, 100)
+            rows = read_reports_behind(connection, originator_id, 0, MOST_READ)
         return [(row.report, row.payers) for row in rows]
 
     def totals(self, originator_id: int) -> list[PayerReport]:

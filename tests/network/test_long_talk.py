@@ -195,9 +195,11 @@ def quarter(liars: AmongLiars, lies_of: Callable[[Talk], NodeLies | GatewayLies]
         talk = Talk(liars, people, Random(48))
         await talk.begin()
         lies = lies_of(talk)
-        proved = lies.proved() if isinstance(lies, NodeLies) else {}
-        # A client that has a proof asks the liar no more: the proofs come last.
-        minutes = [*islice(cycle(lies.unproved().items()), MINUTES - len(proved)), *proved.items()]
+        proved = [*lies.proved().items()] if isinstance(lies, NodeLies) else []
+        # A client that has a proof asks the liar no more: the proofs come last, in turns.
+        first = liars.network.nodes.index(lies.node) if isinstance(lies, NodeLies) else 0
+        minutes = [*islice(cycle(lies.unproved().items()), MINUTES - len(proved))]
+        minutes += proved[first:] + proved[:first]
         for number, (name, lie) in enumerate(minutes, 1):
             print(f"minute {number}: {name}, {time.monotonic():.0f} s", flush=True)
             stop_lying(liars)

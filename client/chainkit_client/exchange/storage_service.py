@@ -25,7 +25,7 @@ from chainkit_client.exchange.errors import NetworkError
 from chainkit_client.exchange.origin import Origin, origin_of
 
 _CHUNK: Final = 1 << 16
-_MOST_ANSWER: Final = 4096
+MOST_ANSWER: Final = 4096
 _URL: Final = re.compile("[!-~]{1,2048}")
 _SLOWEST: Final = 8192
 """Bytes a second of a transfer, beside the patience: the service's own bound."""
@@ -48,7 +48,7 @@ class StorageService:
         with self._connected(url, self.patience + length / _SLOWEST) as (connection, target):
             connection.request("POST", target, body=file, headers=headers)
             with _answer(connection) as answer:
-                text = answer.read(_MOST_ANSWER)
+                text = answer.read(MOST_ANSWER)
         return read_download_url(text)
 
     def download(self, url: str, file: BinaryIO, length: int) -> bytes:

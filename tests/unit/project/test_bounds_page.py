@@ -12,6 +12,10 @@ from chainkit.protocol.publish_rules import judgement
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
 from chainkit.service.edge.configuration import EdgeTimes
 from chainkit.service.edge.unfinished import UnfinishedLimits
+from chainkit_client.exchange.provider import MOST_ASKS, MOST_TRIES
+from chainkit_client.exchange.requester import MOST_ASKED
+from chainkit_client.exchange.storage_service import MOST_ANSWER
+from chainkit_client.storage.sync_groups import MOST_CONTROL_BYTES, MOST_CONTROL_MESSAGES
 from chainkit_node import group_thread, reader_threads
 from chainkit_node.repairing import range_keeper
 from chainkit_node.replicating import dependencies, intake, repairer, replicator
@@ -89,6 +93,12 @@ CODE = {
     "reports of an address in a minute": ReportRate().per_minute,
     "bytes of a report of a slow or missing answer": ReportBounds().liveness_bytes,
     "seconds that a client's clock is ahead": MOST_SECONDS_AHEAD,
+    "messages for the program that wait": MOST_CONTROL_MESSAGES,
+    "bytes of such a message": MOST_CONTROL_BYTES,
+    "requests for history that wait for a decision": MOST_ASKS,
+    "PINs that are typed for a request": MOST_TRIES,
+    "devices that are asked at once": MOST_ASKED,
+    "bytes of an answer to an upload": MOST_ANSWER,
 }
 
 

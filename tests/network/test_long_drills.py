@@ -164,13 +164,14 @@ def check(
     """
     # A reorg gives a commit another time, and a client that has read the commit keeps the first
     # one. Where a commit takes four blocks, a sender is three commits behind at times, and sends
-    # the text twice.
+    # the text twice; a stream lacks a name where messages two commits older come with the commit.
     is_final = "final" in shape.node_options
-    streamed = partial(Story.streamed_faults, listeners=listeners, may_repeat=is_final)
+    streamed = partial(Story.streamed_faults, listeners=listeners, are_late=is_final)
     becomes(lambda: not any(map(streamed, stories)), STREAM_SECONDS)
     found = []
     for place, story in enumerate(stories):
-        faults = story.listed_faults(is_final) | streamed(story)
+        repeated = story.repeated(listeners) if is_final else ()
+        faults = story.listed_faults(is_final, repeated) | streamed(story)
         commits = large.commits(story.group)
         new = len(commits) - story.commits_before
         # Where two rename a group at once, the later commit is stale, and is made again.

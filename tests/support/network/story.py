@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from support.network.drill import NONE, Differences, Group, differences, renamed
@@ -56,14 +56,18 @@ class Story:
         published = set(self.failed) & set(shown)
         return differences([*self.sent, *self.named, *published], shown)
 
-    def listed_faults(self, of_one_order: bool) -> dict[str, Differences]:
+    def listed_faults(
+        self, of_one_order: bool, repeated: Collection[str]
+    ) -> dict[str, Differences]:
         """Return what the members' lists lack, and where their orders differ.
 
         Without ``of_one_order`` texts have one order and names have one, but not both together.
+        Texts that were ``repeated`` have no place of their own.
         """
         lists = [each[len(self.group.members) :] for each in self.group.lists()]
         found = {f"list {place}": self.faults(each) for place, each in enumerate(lists)}
-        sent = [[item for item in each if item not in self.failed] for each in lists]
+        placeless = {*self.failed, *repeated}
+        sent = [[item for item in each if item not in placeless] for each in lists]
         orders = sent if of_one_order else [sorted(each, key=is_name) for each in sent]
         for place, order in enumerate(orders[1:], 1):
             pairs = [pair for pair in zip(orders[0], order, strict=False) if pair[0] != pair[1]]
@@ -71,14 +75,24 @@ class Story:
         return {key: value for key, value in found.items() if value != NONE}
 
     def streamed_faults(
-        self, listeners: Sequence[NodeSdkClient], *, may_repeat: bool = False
+        self, listeners: Sequence[NodeSdkClient], *, are_late: bool
     ) -> dict[str, Differences]:
         """Return what streams lack so far, and what they have too often.
 
-        With ``may_repeat`` they may have things twice (docs/gateway.md).
+        Where commits ``are_late``, streams may repeat a text and lack a name (docs/gateway.md).
         """
-        streams = [each.streamed(self.group.group_id) for each in listeners]
-        if may_repeat:
-            streams = [list(dict.fromkeys(each)) for each in streams]
-        found = {f"stream {place}": self.faults(each) for place, each in enumerate(streams)}
+        found = {}
+        for place, each in enumerate(listeners):
+            shown = each.streamed(self.group.group_id)
+            missing, extra = self.faults(shown)
+            if are_late:
+                missing = [item for item in missing if not is_name(item)]
+                extra = [item for item in extra if item not in self.sent]
+            found[f"stream {place}"] = missing, extra
         return {key: value for key, value in found.items() if value != NONE}
+
+    def repeated(self, listeners: Sequence[NodeSdkClient]) -> set[str]:
+        """Return the texts that streams have twice: those that today's clients sent twice."""
+        streams = (each.streamed(self.group.group_id) for each in listeners)
+        extra = (item for each in streams for item in self.faults(each)[1])
+        return set(extra).intersection(self.sent)

@@ -168,11 +168,15 @@ class NetworkTasks:
         self._twin.check()
         self.own_log.check()
 
+    async def _know_own(self) -> None:
+        """Read which own ids other nodes named, and only then report that this node originates."""
+        await self.ungiven.run(self._recent)
+        await self.own_log.run()
+
     def coroutines(self) -> list[Coroutine[Any, Any, None]]:
         """Return the tasks; each task runs until it is cancelled."""
-        coroutines = [self.own_log.run(), self.replicator.run(), self.repairer.run()]
+        coroutines = [self._know_own(), self.replicator.run(), self.repairer.run()]
         coroutines.append(self._dependencies.run(self.repairer.hurry))
-        coroutines.append(self.ungiven.run(self._recent))
         coroutines += [self._clocks.run(), self.about_self.run(), self._own_url.run()]
         coroutines.append(self._payer_reporter.run())
         if self._watchdog is not None:

@@ -75,7 +75,7 @@ def service(
         monitor = logged(running, "listening")["address"]
         port = logged(running, "node_listening")["port"]
         with closing(Api(f"http://127.0.0.1:{port}")) as api:
-            yield running, api, Operated(port, monitor, api.channel)
+            yield running, api, Operated(port, monitor, api.channel, running)
     finally:
         running.stop()
 

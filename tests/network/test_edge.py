@@ -83,7 +83,9 @@ def test_call__of_no_method__is_unimplemented(edge: EdgeNetwork) -> None:
 def test_stream__deadline_passes_or_reader_goes__is_no_open_stream_any_more(
     edge: EdgeNetwork,
 ) -> None:
-    before = edge.node.metric("streams_open")
+    # The peer's stream. Those of readers that have gone count until their next heartbeat.
+    before = 1
+    until(lambda: edge.node.metric("streams_open") == before)
     query = message_api_pb2.EnvelopesQuery(originator_node_ids=[0])
     request = message_api_pb2.SubscribeEnvelopesRequest(query=query).SerializeToString()
     with closing(Api(edge.url, is_own_connection=True)) as api:

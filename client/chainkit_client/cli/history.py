@@ -20,6 +20,7 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.cli.history_requests import (
     apply,
     approve,
+    days_option,
     deny,
     list_,
     request,
@@ -80,12 +81,7 @@ _file = click.argument("file_path", metavar="FILE", type=click.Path(path_type=Pa
     type=click.Path(path_type=Path),
     help="Where to write the file's key: a new file, which only you can read.",
 )
-@click.option(
-    "--days",
-    type=click.IntRange(1, 36_500),
-    metavar="DAYS",
-    help="Leave out messages that are older.",
-)
+@days_option
 @home_options
 @json_option
 def save_command(

@@ -29,6 +29,14 @@ from chainkit_client.storage.exchange_schema import RequestStatus
 _DAY_NS: Final = 86_400 * NANOSECONDS_PER_SECOND
 _request = click.argument("request_text", metavar="REQUEST")
 
+days_option = click.option(
+    "--days",
+    type=click.IntRange(1, 36_500),
+    metavar="DAYS",
+    help="Leave out messages that are older.",
+)
+"""Pass ``days`` to a command that sends messages: None for all."""
+
 
 @click.command("storage", cls=CompleteCommand)
 @click.argument("url", required=False, metavar="[URL]")
@@ -137,12 +145,7 @@ def list_(home: Home, as_json: bool) -> int:
 
 @click.command("approve", cls=CompleteCommand)
 @_request
-@click.option(
-    "--days",
-    type=click.IntRange(1, 36_500),
-    metavar="DAYS",
-    help="Leave out messages that are older.",
-)
+@days_option
 @home_options
 @json_option
 def approve(request_text: str, days: int | None, home: Home, as_json: bool) -> int:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 from unittest import mock
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
 from chainkit_client.exchange.exchange import forget_finished, take_messages
 from chainkit_client.exchange.origin import origin_of
@@ -24,9 +24,8 @@ from chainkit_client.exchange.storage_service import StorageService
 from chainkit_client.mls.engine import Member
 from chainkit_client.storage import schema
 from chainkit_client.storage.exchange_rows import OwnRequest
-from chainkit_client.storage.schema import MembershipState
 from chainkit_client.storage.sync_groups import forget_group, keep_control
-from support.client.history_devices import BEGIN_NS, INBOX, HistoryDevice
+from support.client.history_devices import BEGIN_NS, INBOX, HistoryDevice, insert_joined
 
 STORAGE_URL = "https://backups.example"
 
@@ -72,15 +71,8 @@ class FakeDevices:
 
     async def make_group(self, group_id: bytes) -> None:
         if not self.has_group(group_id):
-            row = {
-                "id": group_id,
-                "created_at_ns": BEGIN_NS,
-                "membership_state": MembershipState.ALLOWED.value,
-                "is_published": True,
-                "is_member": True,
-            }
             with self._store.writing() as connection:
-                connection.execute(insert(schema.groups).values(row))
+                insert_joined(connection, group_id)
 
     def has_group(self, group_id: bytes) -> bool:
         with self._store.reading() as connection:

@@ -38,6 +38,18 @@ BEGIN_NS = 1_735_689_600 * 10**9
 SENDER = b"\5" * 32
 
 
+def insert_joined(connection: Connection, group_id: bytes) -> None:
+    """Insert the row of a group that a device is in."""
+    row = {
+        "id": group_id,
+        "created_at_ns": BEGIN_NS,
+        "membership_state": MembershipState.ALLOWED.value,
+        "is_published": True,
+        "is_member": True,
+    }
+    connection.execute(insert(schema.groups).values(row))
+
+
 def text(words: bytes, place: Place | None, time_ns: int = BEGIN_NS) -> Message:
     """A message that somebody sent."""
     return Message(
@@ -79,15 +91,8 @@ class HistoryDevice:
 
     def join(self, group_id: bytes = GROUP) -> None:
         """Be in a group."""
-        row = {
-            "id": group_id,
-            "created_at_ns": BEGIN_NS,
-            "membership_state": MembershipState.ALLOWED.value,
-            "is_published": True,
-            "is_member": True,
-        }
         with self.store.writing() as connection:
-            connection.execute(insert(schema.groups).values(row))
+            insert_joined(connection, group_id)
 
     def read(self, *messages: Message) -> None:
         """Have read messages, with their envelopes and results."""

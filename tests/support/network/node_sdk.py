@@ -44,7 +44,11 @@ class NodeSdkClient:
     @classmethod
     def register(cls, gateway_url: str, database: Path, account: LocalAccount) -> Self:
         client = cls(account)
-        client.connect(gateway_url, database)
+        try:
+            client.connect(gateway_url, database)
+        except NodeSdkFailed:
+            client.close()
+            raise
         return client
 
     def connect(self, gateway_url: str, database: Path, syncs_devices: bool = False) -> None:

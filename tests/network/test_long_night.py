@@ -271,8 +271,14 @@ MUST_RING = {
 }
 """Alarms, and the places of the nodes where each rings."""
 
-MAY_RING = {"NodeOverloaded", "NodeOwnLogWaits", "NotReady", "IndexerDown", "NodePeersUnreachable"}
-"""Alarms that a busy machine causes, or that a fault causes where it takes longer."""
+MAY_RING = {
+    *("NodeOverloaded", "NodeOwnLogWaits", "NotReady", "IndexerDown", "NodePeersUnreachable"),
+    "DiskNearlyFull",
+}
+"""Alarms that a busy machine causes, or that a fault causes where it takes longer.
+
+The disk is the machine's: what others write in a minute is an hour's writing to the rules.
+"""
 
 
 def test_night__every_fault_in_turn__all_is_equal_and_the_right_alarms_ring(

@@ -133,7 +133,7 @@ format: setup  ## rewrite the sources in the one format
 
 ## ---------------------------------------------------------------- tests
 
-test: check  ## everything that must hold (what CI runs)
+test: check  ## what must hold (CI runs it), with a third of the longest tests each day
 	@# The compiler keeps one core busy; two workers fill what it and forge leave.
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-and-ape forge-suites $(STAMPS)/spark
 	@$(MAKE) --no-print-directory integration

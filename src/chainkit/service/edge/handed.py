@@ -33,9 +33,14 @@ class Handed:
 
 
 def hand_over(handed: Handed) -> int:
-    """Write the file, and return its descriptor, which an exec of this process keeps."""
-    file = os.memfd_create("chainkit", 0)
-    os.write(file, json.dumps(asdict(handed)).encode())
+    """Write the file, and return its descriptor."""
+    return file_in_memory("chainkit", json.dumps(asdict(handed)).encode())
+
+
+def file_in_memory(name: str, content: bytes) -> int:
+    """Return a descriptor of the content, which an exec of this process keeps."""
+    file = os.memfd_create(name, 0)
+    os.write(file, content)
     return file
 
 

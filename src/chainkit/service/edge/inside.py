@@ -14,6 +14,7 @@ import shutil
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -118,11 +119,15 @@ class Inside:
 
     def _work(self) -> None:
         """Run the command, and end the process as the command would."""
-        code = 2
+        code = 1
         try:
             self._command()
+            code = 0
         except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 0
+            code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        except BaseException:
+            # The process ends before the thread could print it.
+            traceback.print_exc()
         finally:
             shutil.rmtree(self._places.folder, ignore_errors=True)
             for stream in (sys.stdout, sys.stderr):

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from chainkit.errors import ConfigurationError
 from chainkit.service.addresses import addresses_to_bind
@@ -21,7 +21,7 @@ from chainkit.service.edge.configuration import (
     EdgeSettings,
     envoy_configuration,
 )
-from chainkit.service.edge.handed import DESCRIPTOR, Handed, hand_over
+from chainkit.service.edge.handed import DESCRIPTOR, Handed, file_in_memory, hand_over
 from chainkit.service.edge.inside import ENDING, Inside
 from chainkit.service.edge.packages import pyvoy_module, shared_library
 from chainkit.service.edge.secret_files import SecretFiles
@@ -87,7 +87,8 @@ def become_envoy(settings: EdgeSettings, certificate: ServerCertificate | None) 
         variables={name: os.environ.get(name) for name in variables},
     )
     environment = os.environ | variables | {DESCRIPTOR: str(hand_over(handed))}
-    configuration = _in_memory(envoy_configuration(settings, places))
+    text = json.dumps(envoy_configuration(settings, places))
+    configuration = file_in_memory("envoy", text.encode())
     # The threads of Envoy hold them back too: one thread of Python waits for them.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     # Python looks for modules in the working directory first.
@@ -99,12 +100,6 @@ def configuration_text(settings: EdgeSettings) -> str:
     """Return Envoy's configuration for a person to read, with a folder that stands for another."""
     places = EdgePlaces(Path("/run/chainkit-edge"), pyvoy_module())
     return json.dumps(envoy_configuration(settings, places), indent=2)
-
-
-def _in_memory(configuration: dict[str, Any]) -> int:
-    file = os.memfd_create("envoy", 0)
-    os.write(file, json.dumps(configuration).encode())
-    return file
 
 
 def _command(program: Path, configuration: int) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from chainkit.service.certificate import CertificatePair
 from chainkit.service.edge.configuration import SECRET
+from chainkit.service.edge.handed import file_in_memory
 
 
 class SecretFiles:
@@ -26,7 +27,8 @@ class SecretFiles:
 
     def write(self, pair: CertificatePair) -> None:
         """Let Envoy take a pair."""
-        before, self._files = self._files, (_in_memory(pair.certificate), _in_memory(pair.key))
+        before = self._files
+        self._files = tuple(file_in_memory("tls", each) for each in (pair.certificate, pair.key))
         self._version += 1
         fresh = self._path.with_suffix(".new")
         fresh.write_text(json.dumps(_named(self._version, *self._files)))
@@ -34,13 +36,6 @@ class SecretFiles:
         # Envoy has read the files before these long ago.
         for each in before:
             os.close(each)
-
-
-def _in_memory(content: bytes) -> int:
-    """Return a descriptor of the content, which an exec of this process keeps."""
-    file = os.memfd_create("certificate", 0)
-    os.write(file, content)
-    return file
 
 
 def _named(version: int, certificate: int, key: int) -> dict[str, Any]:

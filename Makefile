@@ -114,7 +114,6 @@ check-python:
 	python -m tools.conformance --check
 	python -m tools.write_safe_releases --check
 	python -m tools.scale --check
-	python -m tools.write_http_descriptors --check
 
 check-contracts:
 	$(FORGE_FORMAT) --check
@@ -253,7 +252,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --overrides requirements/overrides.txt \
 	  --all-extras --group dev pyproject.toml --output-file requirements/dev.txt
-	for extra in audit backups client council edge gateway indexer node; do \
+	for extra in audit backups client council gateway indexer node; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header \
 	    --constraint requirements/dev.txt --extra $$extra pyproject.toml \
 	    --output-file requirements/constraints/$$extra.txt; done
@@ -265,7 +264,6 @@ generate: setup  ## write the generated files again: protobuf, ABIs and code, ve
 	python tools/write_abis.py
 	python -m tools.write_signature_validator
 	python -m tools.write_safe_releases
-	python -m tools.write_http_descriptors
 	python tools/write_command_reference.py
 	python -m tools.conformance
 	node tools/vectors/generate.mjs tests/vectors

@@ -99,12 +99,8 @@ def start_node(
     owner: Path,
     database: str | Path,
     *options: str,
-    public_url: str | None = None,
 ) -> StartedNode:
-    """Start a node with a new key, and have the registry list it.
-
-    ``public_url`` is the node's public URL, if that is not its own address.
-    """
+    """Start a node with a new key, and have the registry list it."""
     keystore = folder / "node.keystore"
     key = write_new_keystore(keystore, settings.password)
     node = Background(
@@ -119,7 +115,7 @@ def start_node(
     added = run_json(
         settings,
         *("registry", "add", "--public-key", hex0x(key.public_key)),
-        *("--http-address", public_url or url),
+        *("--http-address", url),
         *("--holder", development_account(COUNCIL).address, "--no-check-url"),
         *("--broadcast", "--keystore", owner),
     )

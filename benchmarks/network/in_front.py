@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.node.load import channel
 from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
 from chainkit.service.grpc_methods import Methods
-from chainkit.service.grpc_server import GrpcServer
+from localnet.grpc_server import GrpcServer
 
 SERVICES: Final = {
     path.split("/")[1]: [

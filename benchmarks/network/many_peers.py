@@ -14,8 +14,8 @@ from benchmarks.network.nodes import BenchmarkNode, Registry
 from chainkit.errors import MalformedAnswer
 from chainkit.protocol.proto import node_api_pb2
 from chainkit.service.grpc_methods import Methods
-from chainkit.service.grpc_server import GrpcServer
 from chainkit.signatures import SigningKey
+from localnet.grpc_server import GrpcServer
 
 _HEARTBEAT_SECONDS: Final = 15.0
 _MOST_SECONDS: Final = 120.0

@@ -26,6 +26,7 @@ from chainkit_node.serving.api import api_methods
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.edge import edge_limits
 from chainkit_node.serving.gate import server_bounds
+from chainkit_node.serving.http_paths import http_paths
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reports import MisbehaviorApi
@@ -61,9 +62,9 @@ class ServingSettings:
     edge_times: EdgeTimes = field(default_factory=EdgeTimes)
 
     def edge(self) -> Edge:
-        """Return where and how Envoy serves, if it does."""
+        """Return where and how Envoy listens."""
         limits = edge_limits(self.strangers, self.nodes, self.edge_times)
-        return Edge(self.address, self.certificate, limits, self.shares_port)
+        return Edge(self.address, self.certificate, limits, self.shares_port, http_paths())
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +144,11 @@ def build_server(
     reports = MisbehaviorApi(opened.report_reader, submit, settings.report_rate, metrics.reports)
     methods = api_methods(log, hub, publish, heads, reports, limits, metrics)
     peers = Peers(opened.newest.listing, time.time, metrics.refused_token, own_tokens)
-    callers = within_open_files(settings.strangers), settings.nodes
-    shares_port = settings.shares_port
     bounds = server_bounds(
-        *callers,
+        within_open_files(settings.strangers),
+        settings.nodes,
         peers,
         metrics.refused,
-        shares_port=shares_port,
         counts_nodes=metrics.counts_node_streams,
     )
     return NodeServer(methods, bounds, metrics)

@@ -16,7 +16,7 @@ import pytest
 
 from chainkit.contracts.registry import NOT_ASKED, find_silent
 from chainkit.service.grpc_methods import Bounds, Methods
-from chainkit.service.grpc_server import GrpcServer
+from localnet.grpc_server import GrpcServer
 from support.chains.chain import LocalChain
 from support.council.registry_commands import KEYS, OPERATOR, add_arguments, registry_command
 

@@ -58,7 +58,7 @@ def edge(
     warm_commands: WarmCommands,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[EdgeNetwork]:
-    """A network that Envoy serves."""
+    """A network with TLS at one of its nodes."""
     with ExitStack() as stack:
         with warm_commands.in_localnet():
             folder = tmp_path_factory.mktemp("edge")

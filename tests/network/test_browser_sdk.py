@@ -1,6 +1,6 @@
-"""Today's browser SDK in a real browser, with Envoy as the operator configures it.
+"""Today's browser SDK in a real browser, with a node and a gateway and nothing before them.
 
-The page's origin is another than Envoy's, so the browser asks Envoy by CORS about each header.
+The page's origin is another than theirs, so the browser asks by CORS about each header.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import pytest
 from localnet.accounts import COUNCIL, write_keystore
 from localnet.anvil import Anvil
 from localnet.network import start_gateway, start_node
-from localnet.ports import free_port
 from support.chains.chain import Deployment
-from support.network.envoy import Envoy
 from support.network.node_sdk import BrowserSdkClient, NodeSdkClient
 from support.network.people import new_person
 from support.network.real_nodes import until
@@ -28,29 +26,18 @@ from .conftest import PASSWORD, deployed
 def gateway_url(
     local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:
-    """The URL of Envoy before a gateway; the registry has that of Envoy before a node."""
-    folder = tmp_path_factory.mktemp("behind-envoy")
+    """The URL of a gateway; the browser asks the node itself, too."""
+    folder = tmp_path_factory.mktemp("for-browsers")
     owner = folder / "owner.keystore"
-    address = f"127.0.0.1:{free_port()}"
     with ExitStack() as stack:
         anvil = stack.enter_context(Anvil())
         settings = deployed(anvil, local_deployment, folder)
         write_keystore(owner, PASSWORD, COUNCIL)
-        before_node = stack.enter_context(proxy(folder / "node-envoy", f"http://{address}"))
-        start_node(
-            *(stack, settings, folder, owner, folder / "node.db", "--grpc", address),
-            public_url=before_node.url,
-        )
-        gateway = start_gateway(stack, settings, folder, PASSWORD)
-        yield stack.enter_context(proxy(folder / "gateway-envoy", gateway)).url
+        start_node(stack, settings, folder, owner, folder / "node.db")
+        yield start_gateway(stack, settings, folder, PASSWORD)
 
 
-def proxy(folder: Path, url: str) -> closing[Envoy]:
-    folder.mkdir()
-    return closing(Envoy(folder, url))
-
-
-def test_browser_sdk__with_a_native_client__talks_and_streams_through_envoy(
+def test_browser_sdk__with_a_native_client__talks_and_streams(
     gateway_url: str, tmp_path: Path
 ) -> None:
     ben = new_person()

@@ -1,21 +1,18 @@
-"""A node and a gateway that Envoy serves, as their callers and their operator see them."""
+"""Envoy around nodes and a gateway, as their callers and their operator see it."""
 
 from __future__ import annotations
 
 import random
-import struct
 from contextlib import closing
 from pathlib import Path
 
 import grpc
 import pytest
-import requests
 from google.rpc import status_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from chainkit.protocol.proto import message_api_pb2
-from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import TopicKind
 from support import publishes
 from support.network.api import REPLICATION, SECONDS, Api
@@ -26,7 +23,6 @@ from support.network.people import new_person
 from support.network.real_nodes import becomes, until
 
 CHANCE = random.Random(45)
-WEB = {"content-type": "application/grpc-web+proto", "x-grpc-web": "1"}
 
 
 def published(edge: EdgeNetwork) -> tuple[bytes, bytes]:
@@ -34,10 +30,6 @@ def published(edge: EdgeNetwork) -> tuple[bytes, bytes]:
     key = CHANCE.randbytes(32)
     paid = publishes.paid(publishes.welcome(key), edge.node.node_id)
     return TopicKind.WELCOME.topic(key), edge.node.api.publish(paid)[0]
-
-
-def framed(message: bytes) -> bytes:
-    return struct.pack(">BI", 0, len(message)) + message
 
 
 def test_publish__through_envoy__is_read_by_queries_and_by_streams(edge: EdgeNetwork) -> None:
@@ -120,37 +112,6 @@ def test_health_and_reflection__through_envoy__answer(edge: EdgeNetwork) -> None
         response = reflection_pb2.ServerReflectionResponse.FromString(each)
         names = {service.name for service in response.list_services_response.service}
         assert REPLICATION in names
-
-
-def test_browser__asks_first_and_then_calls__gets_what_grpc_gets(edge: EdgeNetwork) -> None:
-    topic, envelope = published(edge)
-    url = f"{edge.url}/{REPLICATION}/QueryEnvelopes"
-    asked = requests.options(
-        url,
-        headers={
-            "origin": "https://app.example",
-            "access-control-request-method": "POST",
-            "access-control-request-headers": "content-type,x-grpc-web",
-        },
-        timeout=SECONDS,
-    )
-    query = message_api_pb2.QueryEnvelopesRequest()
-    query.query.topics.append(topic)
-
-    answered = requests.post(
-        url,
-        framed(query.SerializeToString()),
-        headers={**WEB, "origin": "https://app.example"},
-        timeout=SECONDS,
-    )
-
-    assert asked.headers["access-control-allow-origin"] == "https://app.example"
-    assert "x-grpc-web" in asked.headers["access-control-allow-headers"]
-    assert answered.headers["access-control-allow-origin"] == "https://app.example"
-    kind, length = struct.unpack(">BI", answered.content[:5])
-    assert kind == 0
-    assert list(Envelopes.FromString(answered.content[5 : 5 + length]).envelopes) == [envelope]
-    assert b"grpc-status:0" in answered.content[5 + length :]
 
 
 def test_peer__behind_tls_at_envoy__replicates_and_is_replicated(edge: EdgeNetwork) -> None:

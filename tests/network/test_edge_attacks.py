@@ -14,7 +14,7 @@ from chainkit.protocol.proto import message_api_pb2
 from chainkit.service.edge.frames import framed
 from chainkit.service.edge.unfinished import UnfinishedLimits
 from support.network.api import REPLICATION
-from support.network.edge_network import EDGE, EdgeNetwork, ended
+from support.network.edge_network import EdgeNetwork, ended
 from support.network.raw_http2 import INITIAL_WINDOW_SIZE, RawConnection
 from support.network.real_nodes import RealNode, becomes, until
 
@@ -31,7 +31,7 @@ def attacked(edge: EdgeNetwork, tmp_path_factory: pytest.TempPathFactory) -> Ite
     limits = tmp_path_factory.mktemp("attacked") / "limits.json"
     content = {"edge": TIMES, "strangers": {"connections": CONNECTIONS}}
     limits.write_text(json.dumps(content))
-    node = edge.network.add(None, *EDGE, "--limits", str(limits), "--peer-ca", str(edge.files[0]))
+    node = edge.network.add(None, "--limits", str(limits), "--peer-ca", str(edge.files[0]))
     node.listens()
     node.originates()
     yield node

@@ -1,4 +1,4 @@
-"""The command line with `--edge envoy`: its needs, its configuration, its errors."""
+"""The commands that become Envoy's process: their configuration, their errors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from chainkit.service.edge.configuration import APPLICATION
 from chainkit.service.edge.packages import shared_library
 from localnet.accounts import write_keystore
 from localnet.commands import CHAINKIT, CommandFailed, Settings, run
-from localnet.process import run_to_end
 from support.network.certificates import make_pair
-from support.network.edge_network import EDGE, write_pair
+from support.network.edge_network import write_pair
+from support.operations import deny_memory_gain
 
 from .conftest import PASSWORD
 
@@ -32,7 +32,7 @@ async def application(scope, receive, send):
 
 @pytest.fixture
 def commands(settings: Settings, tmp_path: Path) -> dict[str, list[str]]:
-    """The commands that take ``--edge``, without their last options."""
+    """The services' commands, without their last options."""
     keystore = tmp_path / "keystore"
     write_keystore(keystore, PASSWORD, 6)
     key = ["--keystore", str(keystore)]
@@ -54,7 +54,7 @@ def test_print_edge__of_each_service__is_a_configuration_that_envoy_accepts(
     files = tmp_path / "certificate.pem", tmp_path / "key.pem"
     write_pair(files, make_pair())
     tls = ("--tls-certificate", str(files[0]), "--tls-key", str(files[1])) if has_tls else ()
-    shown = run(settings, *commands[name], *EDGE, *tls, "--print-edge", "--grpc", "[::1]:0")
+    shown = run(settings, *commands[name], *tls, "--print-edge", "--grpc", "[::1]:0")
     (tmp_path / "accepts_all.py").write_text(ACCEPTS_ALL)
     path, secret = tmp_path / "envoy.json", tmp_path / "certificate.json"
     # Envoy wants the file of names to be there.
@@ -85,15 +85,20 @@ def test_edge__address_of_another_process__is_told_in_one_line(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(CommandFailed, match=rf"already in use \({address}\)"):
-            run(settings, *commands["node run"], *EDGE, "--grpc", address)
+            run(settings, *commands["node run"], "--grpc", address)
 
 
 def test_edge__fault_inside_envoy__is_told_in_one_line_with_the_commands_own_code(
     settings: Settings, commands: dict[str, list[str]]
 ) -> None:
-    command = [CHAINKIT, *commands["node serve"], *EDGE, "--grpc", "127.0.0.1:0"]
-
-    done = run_to_end(command, settings.environment)
+    done = subprocess.run(
+        [CHAINKIT, *commands["node serve"], "--grpc", "127.0.0.1:0"],
+        env=settings.environment,
+        # As the shipped unit has it.
+        preexec_fn=deny_memory_gain,
+        capture_output=True,
+        text=True,
+    )
 
     assert done.returncode == 2
     [line] = done.stderr.splitlines()

@@ -1,4 +1,4 @@
-"""Where a gRPC server cannot listen, told in our words alone; and what a URL connects to."""
+"""Where a service cannot listen; and what a URL connects to."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ import pytest
 from chainkit.errors import ConfigurationError
 from chainkit.nodes.channel import connect, wait_until_connected
 from chainkit.nodes.outcomes import NodeUnreached
-from chainkit.service.grpc_methods import Bounds, Methods
-from chainkit.service.grpc_server import GrpcServer
+from chainkit.service.addresses import addresses_to_bind
 
 
 @pytest.fixture
@@ -23,58 +22,36 @@ def occupied() -> Iterator[int]:
         yield listening.getsockname()[1]
 
 
-def started(address: str, *, shares_port: bool = False) -> int:
-    """Start a server at an address, and end it; return its port."""
-    options = [("grpc.so_reuseport", 1)] if shares_port else []
-
-    async def start() -> int:
-        server = GrpcServer(Methods(), {}, Bounds(options=options))
-        port = await server.start(address)
-        await server.stop(0.0)
-        return port
-
-    return asyncio.run(start())
-
-
 @pytest.mark.parametrize("shares_port", [False, True])
-def test_start__port_is_occupied__is_told_with_its_port_and_nothing_else(
-    occupied: int, shares_port: bool, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_address__port_is_occupied__is_told_with_its_port(occupied: int, shares_port: bool) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        started(f"127.0.0.1:{occupied}", shares_port=shares_port)
+        addresses_to_bind(f"127.0.0.1:{occupied}", shares_port)
 
     words = "--grpc: expected an address to listen on, got Address already in use"
     assert str(caught.value) == f"{words} (127.0.0.1:{occupied})"
-    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "192.0.2.1"])
-def test_start__address_of_another_machine__is_told(
-    host: str, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_address__of_another_machine__is_told(host: str) -> None:
     with pytest.raises(ConfigurationError, match=f"to listen on, got .* \\({host}:0\\)"):
-        started(f"{host}:0")
-
-    assert capfd.readouterr() == ("", "")
+        addresses_to_bind(f"{host}:0", False)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost", "0.0.0.0"])
-def test_start__free_port__is_listened_on(host: str) -> None:
-    assert started(f"{host}:0") > 0
+def test_address__free_port__can_be_bound(host: str) -> None:
+    assert addresses_to_bind(f"{host}:0", False)
 
 
-def test_start__port_that_both_share__is_listened_on_by_both() -> None:
-    async def both() -> tuple[int, int]:
-        bounds = Bounds(options=[("grpc.so_reuseport", 1)])
-        first, second = (GrpcServer(Methods(), {}, bounds) for _ in range(2))
-        port = await first.start("127.0.0.1:0")
-        again = await second.start(f"127.0.0.1:{port}")
-        for each in (first, second):
-            await each.stop(0.0)
-        return port, again
+def test_address__port_that_both_share__can_be_bound() -> None:
+    with socket.socket() as first:
+        first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, True)
+        first.bind(("127.0.0.1", 0))
+        first.listen()
+        address = f"127.0.0.1:{first.getsockname()[1]}"
 
-    port, again = asyncio.run(both())
-    assert port == again
+        assert addresses_to_bind(address, True)
+        with pytest.raises(ConfigurationError, match="already in use"):
+            addresses_to_bind(address, False)
 
 
 def connected(address: str, url: str) -> None:

@@ -1,10 +1,9 @@
-"""The HTTP paths of XIP-49 and gRPC-Web, through Envoy with the operator's configuration."""
+"""The HTTP paths of XIP-49, and gRPC-Web, at a node's own address."""
 
 from __future__ import annotations
 
 import base64
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -17,21 +16,13 @@ from chainkit.types import TopicKind
 from localnet.network import Network
 from support import publishes
 from support.network.api import REPLICATION, Api
-from support.network.envoy import Envoy
 from support.reporting import slow
 
 CHANCE = random.Random(17)
 
 
-@pytest.fixture(scope="module")
-def proxy(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Envoy]:
-    running = Envoy(tmp_path_factory.mktemp("envoy"), network.node_url)
-    yield running
-    running.close()
-
-
-def post(proxy: Envoy, path: str, content: Any) -> requests.Response:
-    return requests.post(f"{proxy.url}/mls/v2/{path}", json=content, timeout=30)
+def post(network: Network, path: str, content: Any) -> requests.Response:
+    return requests.post(f"{network.node_url}/mls/v2/{path}", json=content, timeout=30)
 
 
 def payer_envelope(client_envelope: bytes) -> dict[str, Any]:
@@ -44,16 +35,16 @@ def in_base64(data: bytes) -> str:
 
 
 @pytest.mark.conforms("N20")
-def test_http__publish_and_query__answer_what_grpc_answers(proxy: Envoy, node: Api) -> None:
+def test_http__publish_and_query__answer_what_grpc_answers(network: Network, node: Api) -> None:
     key = CHANCE.randbytes(32)
     topic = TopicKind.WELCOME.topic(key)
 
     published = post(
-        proxy,
+        network,
         "publish-payer-envelopes",
         {"payerEnvelopes": [payer_envelope(publishes.welcome(key))]},
     )
-    queried = post(proxy, "query-envelopes", {"query": {"topics": [in_base64(topic)]}})
+    queried = post(network, "query-envelopes", {"query": {"topics": [in_base64(topic)]}})
 
     assert (published.status_code, queried.status_code) == (200, 200)
     [envelope] = published.json()["originatorEnvelopes"]
@@ -64,11 +55,13 @@ def test_http__publish_and_query__answer_what_grpc_answers(proxy: Envoy, node: A
 
 @pytest.mark.conforms("N13")
 def test_http__publish_that_depends_on_the_future__is_409_with_the_cursor(
-    proxy: Envoy, network: Network
+    network: Network,
 ) -> None:
     message = publishes.group_message(seen={network.node_id: 10**9})
 
-    refused = post(proxy, "publish-payer-envelopes", {"payerEnvelopes": [payer_envelope(message)]})
+    refused = post(
+        network, "publish-payer-envelopes", {"payerEnvelopes": [payer_envelope(message)]}
+    )
 
     assert refused.status_code == 409
     [detail] = refused.json()["details"]
@@ -77,18 +70,18 @@ def test_http__publish_that_depends_on_the_future__is_409_with_the_cursor(
 
 
 @pytest.mark.conforms("N52")
-def test_http__report_of_a_client__is_stored_and_answered(proxy: Envoy, network: Network) -> None:
+def test_http__report_of_a_client__is_stored_and_answered(network: Network) -> None:
     written = slow(CHANCE.getrandbits(32), network.node_id)
     report = message_api_pb2.UnsignedMisbehaviorReport.FromString(written)
 
-    submitted = post(proxy, "submit-misbehavior-report", {"report": MessageToDict(report)})
-    queried = post(proxy, "query-misbehavior-reports", {"afterNs": "0"})
+    submitted = post(network, "submit-misbehavior-report", {"report": MessageToDict(report)})
+    queried = post(network, "query-misbehavior-reports", {"afterNs": "0"})
 
     assert (submitted.status_code, submitted.json()) == (200, {})
     found = [each["unsignedMisbehaviorReport"] for each in queried.json()["reports"]]
     assert in_base64(written) in found
     report.submitted_by_node = True
-    refused = post(proxy, "submit-misbehavior-report", {"report": MessageToDict(report)})
+    refused = post(network, "submit-misbehavior-report", {"report": MessageToDict(report)})
     assert refused.status_code == 400
 
 
@@ -102,19 +95,21 @@ def test_http__report_of_a_client__is_stored_and_answered(proxy: Envoy, network:
     ],
 )
 def test_http__other_requests__get_the_code_that_fits(
-    proxy: Envoy, path: str, content: Any, code: int
+    network: Network, path: str, content: Any, code: int
 ) -> None:
-    assert post(proxy, path, content).status_code == code
+    assert post(network, path, content).status_code == code
 
 
-def test_grpc_web__query__answers_frames_and_trailers_to_a_browser(proxy: Envoy, node: Api) -> None:
+def test_grpc_web__query__answers_frames_and_trailers_to_a_browser(
+    network: Network, node: Api
+) -> None:
     key = CHANCE.randbytes(32)
     stored = node.publish(publishes.paid(publishes.welcome(key)))
     query = message_api_pb2.EnvelopesQuery(topics=[TopicKind.WELCOME.topic(key)])
     message = message_api_pb2.QueryEnvelopesRequest(query=query).SerializeToString()
 
     answer = requests.post(
-        f"{proxy.url}/{REPLICATION}/QueryEnvelopes",
+        f"{network.node_url}/{REPLICATION}/QueryEnvelopes",
         data=b"\0" + len(message).to_bytes(4, "big") + message,
         headers={
             "content-type": "application/grpc-web+proto",
@@ -133,10 +128,10 @@ def test_grpc_web__query__answers_frames_and_trailers_to_a_browser(proxy: Envoy,
 
 @pytest.mark.parametrize("name", ["x-app-version", "x-libxmtp-version", "authorization"])
 def test_grpc_web__header_of_todays_browser_sdk__is_allowed_to_a_page(
-    proxy: Envoy, name: str
+    network: Network, name: str
 ) -> None:
     answer = requests.options(
-        f"{proxy.url}/{REPLICATION}/QueryEnvelopes",
+        f"{network.node_url}/{REPLICATION}/QueryEnvelopes",
         headers={
             "origin": "https://app.example",
             "access-control-request-method": "POST",
@@ -146,17 +141,3 @@ def test_grpc_web__header_of_todays_browser_sdk__is_allowed_to_a_page(
     )
 
     assert name in answer.headers["access-control-allow-headers"].split(", ")
-
-
-def test_grpc__through_the_proxy__streams_as_without(proxy: Envoy, node: Api) -> None:
-    key = CHANCE.randbytes(32)
-    through = Api(proxy.url)
-    stream = through.subscribe(topics=[TopicKind.WELCOME.topic(key)])
-    assert stream.first_frame() == b""
-
-    stored = node.publish(publishes.paid(publishes.welcome(key)))
-
-    assert stream.take(1) == stored
-    assert through.call("Check", b"", "grpc.health.v1.Health")
-    stream.close()
-    through.close()

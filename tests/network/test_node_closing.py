@@ -1,84 +1,55 @@
-"""A node that ends, in this process: its parts close, also where closing one of them fails."""
+"""A node that ends while closing some of its parts fails."""
 
 from __future__ import annotations
 
-import gc
-import logging
 import os
-import signal
-import threading
-import time
-from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from chainkit_node.cli import run
+from localnet.accounts import write_new_keystore
+from localnet.commands import Background, Settings
+from localnet.network import start_service
+
+FAULTS = """
 from chainkit_node.originating.publisher import Publisher
 from chainkit_node.serving.server import NodeServer
-from localnet.accounts import write_new_keystore
-from localnet.commands import Settings
 
-THREADS = {"indexer", "judge", "sequencer", "reports"}
-SECONDS = 60.0
+stop, close = NodeServer.stop, Publisher.close
 
 
-@pytest.fixture(autouse=True)
-def no_trace(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Undo what a node sets for its whole process."""
-    monkeypatch.setattr(run, "collect_garbage_seldom", lambda: None)
-    monkeypatch.setattr(logging.getLogger("chainkit"), "handlers", [])
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    yield
-    gc.unfreeze()
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+async def failing_stop(server):
+    await stop(server)
+    raise RuntimeError("server")
 
 
-def running() -> set[str]:
-    return {thread.name for thread in threading.enumerate()} & THREADS
+def failing_close(publisher):
+    close(publisher)
+    raise RuntimeError("publisher")
 
 
-def signal_once_running() -> None:
-    deadline = time.monotonic() + SECONDS
-    while time.monotonic() < deadline:
-        if running() == THREADS:
-            os.kill(os.getpid(), signal.SIGTERM)
-            return
-        time.sleep(0.05)
+NodeServer.stop, Publisher.close = failing_stop, failing_close
+"""
 
 
-def test_node__closing_two_parts_fails__closes_the_others_and_raises_the_first_failure(
-    settings: Settings,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+def test_node__closing_two_parts_fails__closes_the_others_and_ends_with_the_first_failure(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop, close = NodeServer.stop, Publisher.close
-
-    async def failing_stop(server: NodeServer) -> None:
-        await stop(server)
-        raise RuntimeError("server")
-
-    def failing_close(publisher: Publisher) -> None:
-        close(publisher)
-        raise RuntimeError("publisher")
-
-    monkeypatch.setattr(NodeServer, "stop", failing_stop)
-    monkeypatch.setattr(Publisher, "close", failing_close)
+    # Python imports this module whenever it starts.
+    (tmp_path / "sitecustomize.py").write_text(FAULTS)
+    places = (str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))
     keystore = tmp_path / "node.keystore"
     write_new_keystore(keystore, settings.password)
-    threading.Thread(target=signal_once_running).start()
+    options = ("--keystore", keystore, "--database", tmp_path / "node.db")
+    log = ("--grpc", "127.0.0.1:0", "--log-format", "json")
+    node = Background(settings, tmp_path / "node.log", "node", "run", *options, *log)
+    with ExitStack() as stack:
+        start_service(stack, node, "node_listening")
 
-    with pytest.raises(RuntimeError, match="server"):
-        run.run_command.main(
-            [
-                *("--rpc", settings.rpc_url, "--deployment", str(settings.record_path)),
-                *("--keystore", str(keystore), "--password-file", str(settings.password_path)),
-                *("--database", str(tmp_path / "node.db"), "--grpc", "127.0.0.1:0"),
-            ],
-            standalone_mode=False,
-        )
+        assert node.stop() == 2
 
-    assert running() == set()
-    assert "not closed: RuntimeError: publisher" in capsys.readouterr().err
+    said = "\n".join(node.log_lines())
+    assert "not closed: RuntimeError: publisher" in said
+    assert said.splitlines()[-1] == "RuntimeError: server"

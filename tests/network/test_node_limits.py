@@ -14,7 +14,6 @@ import pytest
 from grpc_health.v1 import health_pb2
 
 from chainkit.service.grpc_methods import Methods
-from chainkit.service.grpc_server import GrpcServer
 from chainkit.service.node_token import TokenFault
 from chainkit.service.refusals import InvalidRequest
 from chainkit_node.peers.directory import Listing
@@ -22,6 +21,7 @@ from chainkit_node.serving import requests
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.settings import NodeLimits, StrangerLimits
+from localnet.grpc_server import GrpcServer
 
 SERVICE = "service"
 HEALTH = "/grpc.health.v1.Health"
@@ -274,20 +274,6 @@ def test_answers__more_bytes_than_the_rate__slow_a_stream_down_and_refuse_a_call
         assert "answers: expected at most 50000 bytes a second" in words
 
     serving(StrangerLimits(answer_bytes_per_second=50_000), story)
-
-
-def test_connections__one_too_many__is_closed_and_the_others_go_on() -> None:
-    async def story(served: Served) -> None:
-        assert await served.unary("Echo", b"a") == b"a"
-        async with served.connect() as second:
-            assert await second.unary_unary(path("Echo"))(b"b", timeout=SECONDS) == b"b"
-            async with served.connect() as third:
-                with pytest.raises(grpc.aio.AioRpcError) as caught:
-                    await third.unary_unary(path("Echo"))(b"c", timeout=SECONDS)
-            assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert await served.unary("Echo", b"a") == b"a"
-
-    serving(StrangerLimits(connections=2), story)
 
 
 def test_publishes__more_bytes_than_the_rate_of_an_address__are_refused_and_reading_goes_on() -> (

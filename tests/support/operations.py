@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,9 @@ from support.project import DOCS, ROOT
 OPERATIONS: Final = ROOT / "operations"
 RUNBOOK: Final = DOCS / "runbook"
 DASHBOARD: Final = OPERATIONS / "grafana" / "dashboard.json"
+
+_PR_SET_MDWE: Final = 65
+_REFUSE_EXEC_GAIN: Final = 1
 
 
 def load(path: Path) -> Any:
@@ -32,3 +36,8 @@ def parse(words: list[str]) -> click.Command:
         context = click.Context(command, parent=context)
     command.make_parser(context).parse_args(list(words))
     return command
+
+
+def deny_memory_gain() -> None:
+    """Set what MemoryDenyWriteExecute of systemd sets, in a child before it becomes the program."""
+    assert ctypes.CDLL(None).prctl(_PR_SET_MDWE, _REFUSE_EXEC_GAIN, 0, 0, 0) == 0

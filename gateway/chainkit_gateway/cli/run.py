@@ -26,7 +26,7 @@ from chainkit.service.process import run_service
 from chainkit.service.upload_grant import read_base_url, read_key
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.edge import EdgeOptions, edge_options
+from chainkit.terminal.edge import print_edge_option
 from chainkit.terminal.keystore import load_secret
 from chainkit.terminal.options import (
     deployment_option,
@@ -188,9 +188,9 @@ class _Options:
 @peer_ca_option
 @monitor_option
 @log_format_option
-@edge_options
+@print_edge_option
 @gathered(_Options, "options")
-def run_command(options: _Options, edge: EdgeOptions) -> None:
+def run_command(options: _Options, is_edge_printed: bool) -> None:
     """Publish for an application's clients until a signal stops it (SIGINT or SIGTERM).
 
     Commits and identity updates go to the chain, everything else through a node. Ending it in any
@@ -205,7 +205,7 @@ def run_command(options: _Options, edge: EdgeOptions) -> None:
     tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
     clients, retention = _clients(options, tokens), _retention(options, tokens)
     upload_grants = _upload_grants(options, clients)
-    enter(edge.name, edge.is_printed, Edge(options.grpc_address, None, EdgeLimits()))
+    enter(Edge(options.grpc_address, None, EdgeLimits()), is_printed=is_edge_printed)
     secret = load_secret(options.keystore_path, options.password_path)
     deployment = read_followed_deployment(options.deployment_path)
     subject = record_subject(options.deployment_path)

@@ -23,7 +23,7 @@ from chainkit_node.settings import NodeLimits, PayerLimits, StorageLimits, Stran
 _SMALLEST: Final = {
     **{"request_burst": 1, "publish_burst_bytes": 1, "burst_bytes": 1},
     **{each.name: 1 for each in fields(EdgeTimes)},
-    **{"buffer_bytes": 65_536, "header_bytes": 1024},
+    **{"buffer_bytes": 65_536, "header_bytes": 1024, "heap_bytes": 128 << 20},
 }
 """For every other field 0 switches the limit off."""
 

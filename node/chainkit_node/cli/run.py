@@ -13,7 +13,7 @@ from chainkit.nodes.trust import peer_ca_option
 from chainkit.service.edge.launch import enter
 from chainkit.service.process import run_service
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.edge import EdgeOptions, edge_options
+from chainkit.terminal.edge import print_edge_option
 from chainkit.terminal.keystore import load_signing_key
 from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
 from chainkit_indexer.monitoring.limits import ReadyLimits
@@ -42,7 +42,7 @@ from chainkit_node.service import NodeService, run_node
 @click.command("run", cls=CompleteCommand)
 @follower_options
 @listen_options
-@edge_options
+@print_edge_option
 @limit_options
 @watch_option
 @payer_report_option
@@ -54,7 +54,7 @@ def run_command(
     follower: FollowerOptions,
     options: RunOptions,
     listening: ListenOptions,
-    edge: EdgeOptions,
+    is_edge_printed: bool,
     limits: LimitOptions,
     watch_seconds: float,
     payer_report_seconds: float,
@@ -75,7 +75,7 @@ def run_command(
     deployment = read_followed_deployment(follower.deployment_path)
     deployment.contracts_by_kind(record_subject(follower.deployment_path))
     serving = limits.serving(listening)
-    enter(edge.name, edge.is_printed, serving.edge())
+    enter(serving.edge(), is_printed=is_edge_printed)
     key = load_signing_key(follower.keystore_path, follower.password_path)
     stop = StopRequest()
     ready = ReadyLimits(options.stale_seconds, options.ready_lag_blocks, follower.serves_final_only)

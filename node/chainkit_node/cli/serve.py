@@ -17,7 +17,7 @@ from chainkit.service.log_lines import LogEvent, configure_logging, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
 from chainkit.service.process import run_service
 from chainkit.terminal.command import CompleteCommand
-from chainkit.terminal.edge import EdgeOptions, edge_options
+from chainkit.terminal.edge import print_edge_option
 from chainkit.terminal.options import log_format_option, monitor_option
 from chainkit_indexer.service.options import database_option
 from chainkit_indexer.storage.location import parse_location
@@ -45,7 +45,7 @@ _OF_ALL: Final = {each: _OF_MACHINE for each in ("0.0.0.0", "[::]", *_OF_MACHINE
     help="Where `node run` listens, at a port of its own: payers' requests are passed on to it.",
 )
 @listen_options
-@edge_options
+@print_edge_option
 @click.option(
     "--share-port",
     "shares_port",
@@ -61,7 +61,7 @@ def serve_command(
     database: str,
     writer_url: str,
     listening: ListenOptions,
-    edge: EdgeOptions,
+    is_edge_printed: bool,
     shares_port: bool,
     limits: LimitOptions,
     listen: str | None,
@@ -79,7 +79,7 @@ def serve_command(
     """
     serving = limits.serving(listening, shares_port)
     _check_writer(writer_url, serving.address)
-    enter(edge.name, edge.is_printed, serving.edge())
+    enter(serving.edge(), is_printed=is_edge_printed)
     configure_logging(log_format)
     metrics = NodeMetrics()
     health = ReaderHealth(metrics)

@@ -106,25 +106,18 @@ def server_bounds(
     peers: Peers,
     refused: Refused,
     clock: Callable[[], float] = time.monotonic,
-    shares_port: bool = False,
     counts_nodes: Callable[[Callable[[], int]], None] = lambda count: None,
 ) -> Bounds:
-    """Return a gate, and the limits that gRPC keeps itself.
+    """Return a gate, and how many calls may be open; Envoy has the limits of connections.
 
-    ``shares_port`` lets other processes listen at the same address; each counts for itself. The
-    clock is in seconds, and only grows. ``counts_nodes`` takes how to count nodes' streams.
+    The clock is in seconds, and only grows. ``counts_nodes`` takes how to count nodes' streams.
     """
-    options = [("grpc.so_reuseport", 1)] if shares_port else []
-    if strangers.connections:
-        options.append(("grpc.max_allowed_incoming_connections", strangers.connections))
-    if most := streams_of_connection(strangers, nodes):
-        options.append(("grpc.max_concurrent_streams", most))
     limiters = CallerLimiter(nodes, "node", clock), CallerLimiter(strangers, "address", clock)
     counts_nodes(limiters[0].open_streams)
     gate = NodeGate(Callers(peers, *limiters), refused)
     # The gate counts each limit separately, and gives reasons; the sum bounds unread calls.
     limits = (strangers.calls, strangers.streams, nodes.calls, nodes.streams)
-    return Bounds(gate, options, sum(limits) if all(limits) else None)
+    return Bounds(gate, sum(limits) if all(limits) else None)
 
 
 def streams_of_connection(strangers: StrangerLimits, nodes: NodeLimits) -> int:

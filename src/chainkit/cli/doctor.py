@@ -20,7 +20,14 @@ from chainkit.terminal.machine import Finding, ServiceFiles, service_options
 from chainkit.terminal.options import echo_json, json_option
 
 _INDEXER_PACKAGES: Final = ("sqlalchemy", "pyarrow", "psycopg", "alembic", "prometheus_client")
-_GRPC_PACKAGES: Final = ("grpcio", "grpc_health", "grpc_reflection", "google.rpc")
+_SERVER_PACKAGES: Final = (
+    "grpcio",
+    "grpc_health",
+    "grpc_reflection",
+    "google.rpc",
+    "pyvoy",
+    "envoy",
+)
 _AUDIT_PACKAGES: Final = (
     "pyspark",
     "pyarrow",
@@ -45,13 +52,13 @@ def inspect_machine() -> list[Finding]:
     return [
         _python(),
         *(_package("operator", name, "indexer") for name in _INDEXER_PACKAGES),
-        *(_package("node", name, "node") for name in (*_INDEXER_PACKAGES, *_GRPC_PACKAGES)),
-        *(_package("application", name, "gateway") for name in ("sqlalchemy", *_GRPC_PACKAGES)),
+        *(_package("node", name, "node") for name in (*_INDEXER_PACKAGES, *_SERVER_PACKAGES)),
+        _shared_python("node"),
+        *(_package("application", name, "gateway") for name in ("sqlalchemy", *_SERVER_PACKAGES)),
+        _shared_python("application"),
         *(_package("storage", name, "backups") for name in ("aiohttp", "prometheus_client")),
         *(_package("auditor", name, "audit") for name in _AUDIT_PACKAGES),
         _java(),
-        *(_package("edge", name, "edge") for name in ("pyvoy", "envoy")),
-        _shared_python(),
         _package("council", "eth_account", ""),
         *(_package("council", name, "council") for name in ("grpcio", "grpcio_status")),
         _package("developer", "ape", "contracts"),
@@ -73,12 +80,12 @@ def _java() -> Finding:
     return Finding("auditor", "java", False, f"{found}needs {MINIMUM_JAVA}: {JAVA_HINT}")
 
 
-def _shared_python() -> Finding:
+def _shared_python(role: str) -> Finding:
     """Return whether Envoy can hold Python."""
     try:
-        return Finding("edge", "libpython", True, str(shared_library()))
+        return Finding(role, "libpython", True, str(shared_library()))
     except ChainkitError as error:
-        return Finding("edge", "libpython", False, str(error))
+        return Finding(role, "libpython", False, str(error))
 
 
 def _package(role: str, name: str, extra: str) -> Finding:
@@ -108,7 +115,7 @@ def _program(role: str, name: str, hint: str) -> Finding:
 @click.option(
     "--role",
     type=click.Choice(
-        ["operator", "node", "application", "edge", "storage", "auditor", "council", "developer"]
+        ["operator", "node", "application", "storage", "auditor", "council", "developer"]
     ),
     help="Look only at what this role needs.",
 )

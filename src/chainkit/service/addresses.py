@@ -11,7 +11,7 @@ from chainkit.errors import ConfigurationError
 def addresses_to_bind(address: str, shares_port: bool) -> Sequence[tuple[str, int]]:
     """Return the IP addresses and ports that ``HOST:PORT`` names, and that somebody can bind.
 
-    gRPC does not say why binding failed, and prints its own lines to standard error.
+    Envoy would only log why an address cannot be bound, and go on without listening.
 
     Raises ConfigurationError where nobody can listen at any of the name's addresses.
     """
@@ -23,7 +23,7 @@ def addresses_to_bind(address: str, shares_port: bool) -> Sequence[tuple[str, in
         raise not_bound(address, error) from error
     for family, kind, protocol, _, place in found:
         with socket.socket(family, kind, protocol) as trial:
-            # As gRPC does: connections of a process that has just ended do not block the port.
+            # As Envoy does: connections of a process that has just ended do not block the port.
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, shares_port)
             try:

@@ -12,8 +12,6 @@ import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import grpc
-
 from chainkit.errors import ConfigurationError
 from chainkit.service.log_lines import LogEvent, log_event
 
@@ -35,10 +33,6 @@ class CertificatePair:
     certificate: bytes
     key: bytes = field(repr=False)
 
-    def configuration(self) -> grpc.ServerCertificateConfiguration:
-        """Return the pair as gRPC takes it."""
-        return grpc.ssl_server_certificate_configuration([(self.key, self.certificate)])
-
 
 class ServerCertificate:
     """A usable pair, and a look for another pair; from any thread."""
@@ -50,16 +44,6 @@ class ServerCertificate:
         # Before the files are read: a change in between is found at the next look.
         self._stamp = _stamp(files)
         self.pair = _read(files)
-
-    def credentials(self) -> grpc.ServerCredentials:
-        """Return credentials by which each new connection looks for another pair."""
-
-        def look() -> grpc.ServerCertificateConfiguration | None:
-            return self.pair.configuration() if self.look() else None
-
-        first = self.pair.configuration()
-        # The stubs do not know that None keeps the present pair.
-        return grpc.dynamic_ssl_server_credentials(first, look)  # type: ignore[arg-type]
 
     def look(self) -> bool:
         """Take another pair where there is one; return whether there was. Raises nothing."""

@@ -1,4 +1,4 @@
-"""The methods of a gRPC service as bytes in and bytes out, whichever server carries the calls.
+"""The methods of a gRPC service as bytes in and bytes out, whatever carries the calls.
 
 A method answers, or raises a Refusal, which names gRPC's code and may have a cursor for details.
 Each refusal has a google.rpc.Status, which distinguishes a refusal from a broken connection. A
@@ -83,8 +83,6 @@ class Bounds:
     """The limits of strangers, beside the sizes of messages."""
 
     gate: Gate | None = None
-    options: Sequence[tuple[str, int]] = ()
-    """gRPC's options for connections; these options override the server's."""
     calls: int | None = None
     """Calls at a time, streams too; one more call is refused before the request is read."""
 

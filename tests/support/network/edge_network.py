@@ -1,4 +1,4 @@
-"""Nodes and a gateway that Envoy serves (`--edge envoy`), and their counts."""
+"""Nodes, one with TLS, and a gateway; and counts of what Envoy ended."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from localnet.network import start_gateway
 from support.chains.chain import Deployment
 from support.network.certificates import Pair, make_pair
 from support.network.real_nodes import PASSWORD, RealNetwork, RealNode, real_network, until
-
-EDGE = ("--edge", "envoy")
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,9 @@ def edge_network(deployment: Deployment, folder: Path) -> Iterator[EdgeNetwork]:
     trusting = ("--peer-ca", str(files[0]))
     with ExitStack() as stack:
         network = stack.enter_context(real_network(deployment, folder))
-        node = network.add(None, *EDGE, *trusting)
+        node = network.add(None, *trusting)
         tls = ("--tls-certificate", str(files[0]), "--tls-key", str(files[1]))
-        peer = network.add(None, *EDGE, *trusting, *tls, roots=pair[0])
+        peer = network.add(None, *trusting, *tls, roots=pair[0])
         for each in (node, peer):
             each.listens()
         for each in (node, peer):
@@ -74,6 +72,6 @@ def edge_network(deployment: Deployment, folder: Path) -> Iterator[EdgeNetwork]:
         until(lambda: all(each.peer_streams() == 1 for each in (node, peer)))
         gateway = start_gateway(
             *(stack, network.settings, folder, PASSWORD),
-            *(*EDGE, "--node", f"{node.node_id}={node.gate.url}"),
+            *("--node", f"{node.node_id}={node.gate.url}"),
         )
         yield EdgeNetwork(network, node, peer, files, gateway)

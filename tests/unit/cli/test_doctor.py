@@ -13,7 +13,7 @@ from chainkit.terminal.java import java_version
 from chainkit.terminal.machine import Finding
 from support.project import ROOT
 
-ROLES = {"operator", "node", "application", "edge", "storage", "auditor", "council", "developer"}
+ROLES = {"operator", "node", "application", "storage", "auditor", "council", "developer"}
 JAVA_17 = 'openjdk version "17.0.15" 2025-04-15'
 
 

@@ -10,7 +10,7 @@ from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.payer_envelope import MOST_PAID_LENGTH
 from chainkit.protocol.publish_rules import judgement
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
-from chainkit.service.edge.configuration import EdgeTimes
+from chainkit.service.edge.configuration import MOST_JSON_BYTES, EdgeTimes
 from chainkit.service.edge.unfinished import UnfinishedLimits
 from chainkit_client.exchange.provider import MOST_ASKS, MOST_TRIES
 from chainkit_client.exchange.requester import MOST_ASKED
@@ -72,6 +72,8 @@ CODE = {
     "seconds of a TLS handshake": EDGE.handshake_seconds,
     "bytes that wait in a connection, each way": EDGE.buffer_bytes,
     "bytes of a request's headers": EDGE.header_bytes,
+    "bytes of a request in JSON": MOST_JSON_BYTES,
+    "bytes that Envoy holds for all callers": EDGE.heap_bytes,
     "unfinished requests of an address": UNFINISHED.requests_of_one,
     "unfinished requests of all": UNFINISHED.requests,
     "bytes of an address's requests under way": UNFINISHED.bytes_of_one,

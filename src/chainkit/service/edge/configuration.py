@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,6 +15,10 @@ SECRET: Final = "certificate"
 _TYPES: Final = "type.googleapis.com/envoy.extensions"
 _FILTERS: Final = f"{_TYPES}.filters.http"
 _HTTP: Final = "envoy.extensions.filters.network.http_connection_manager.v3"
+
+MOST_JSON_BYTES: Final = 1 << 20
+"""Bytes of a request in JSON, which Envoy holds until all of them are there."""
+_MOST_JSON_ANSWER: Final = 50 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +39,8 @@ class EdgeTimes:
     """Bytes that wait in one connection, each way."""
     header_bytes: int = 16 << 10
     """Bytes of a request's headers."""
+    heap_bytes: int = 1 << 30
+    """Bytes that Envoy holds for all callers; before that it ends the streams that hold most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +54,15 @@ class EdgeLimits(EdgeTimes):
 
 
 @dataclass(frozen=True, slots=True)
+class HttpPaths:
+    """Services whose methods Envoy also serves as JSON, at the paths of their options."""
+
+    services: Sequence[str]
+    descriptors: bytes = field(repr=False)
+    """A google.protobuf.FileDescriptorSet with the services and all that they import."""
+
+
+@dataclass(frozen=True, slots=True)
 class EdgeSettings:
     """Where Envoy listens, and what it allows."""
 
@@ -55,6 +71,8 @@ class EdgeSettings:
     has_tls: bool
     shares_port: bool = False
     limits: EdgeLimits = EdgeLimits()
+    http_paths: HttpPaths | None = None
+    """None serves gRPC and gRPC-Web alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,28 +101,60 @@ def envoy_configuration(settings: EdgeSettings, places: EdgePlaces) -> dict[str,
         "node": {"id": "chainkit", "cluster": "chainkit"},
         "admin": {"address": {"pipe": {"path": str(places.admin), "mode": 0o600}}},
         "overload_manager": _overload_manager(settings.limits),
+        # Envoy itself keeps what callers no longer hold, and what its own start took.
+        "memory_allocator_manager": {
+            "bytes_to_release": 64 << 20,
+            "memory_release_interval": "1s",
+        },
         "static_resources": {"listeners": [_listener(settings, places)]},
     }
 
 
 def _overload_manager(limits: EdgeLimits) -> dict[str, Any]:
-    if not limits.connections:
-        return {}
-    kind = "resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig"
-    monitor = {
-        "name": "envoy.resource_monitors.global_downstream_max_connections",
-        "typed_config": {
-            "@type": f"{_TYPES}.{kind}",
-            "max_active_downstream_connections": limits.connections,
-        },
+    heap = _monitor(
+        "fixed_heap",
+        "fixed_heap.v3.FixedHeapConfig",
+        {"max_heap_size_bytes": limits.heap_bytes},
+    )
+    connections = _monitor(
+        "global_downstream_max_connections",
+        "downstream_connections.v3.DownstreamConnectionsConfig",
+        {"max_active_downstream_connections": limits.connections},
+    )
+    return {
+        # Streams are told apart from this size on.
+        "buffer_factory_config": {"minimum_account_to_track_power_of_two": 18},
+        "resource_monitors": [heap, connections] if limits.connections else [heap],
+        "actions": [
+            _action(
+                "reset_high_memory_stream",
+                {"scaled": {"scaling_threshold": 0.7, "saturation_threshold": 0.9}},
+            ),
+            _action("stop_accepting_requests", {"threshold": {"value": 0.95}}),
+            _action("reject_incoming_connections", {"threshold": {"value": 0.95}}),
+        ],
     }
-    return {"resource_monitors": [monitor]}
+
+
+def _monitor(name: str, kind: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    kind = f"{_TYPES}.resource_monitors.{kind}"
+    return {
+        "name": f"envoy.resource_monitors.{name}",
+        "typed_config": {"@type": kind, **config},
+    }
+
+
+def _action(name: str, trigger: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": f"envoy.overload_actions.{name}",
+        "triggers": [{"name": "envoy.resource_monitors.fixed_heap", **trigger}],
+    }
 
 
 def _listener(settings: EdgeSettings, places: EdgePlaces) -> dict[str, Any]:
     limits = settings.limits
     first, *others = [_address(*each) for each in settings.addresses]
-    chain: dict[str, Any] = {"filters": [_connection_manager(limits, places)]}
+    chain: dict[str, Any] = {"filters": [_connection_manager(settings, places)]}
     if settings.has_tls:
         chain["transport_socket"] = _tls(places)
         chain["transport_socket_connect_timeout"] = _seconds(limits.handshake_seconds)
@@ -133,7 +183,7 @@ def _tls(places: EdgePlaces) -> dict[str, Any]:
         "typed_config": {
             "@type": f"{_TYPES}.transport_sockets.tls.v3.DownstreamTlsContext",
             "common_tls_context": {
-                "alpn_protocols": ["h2"],
+                "alpn_protocols": ["h2", "http/1.1"],
                 "tls_certificate_sds_secret_configs": [
                     {"name": SECRET, "sds_config": {**source, "resource_api_version": "V3"}}
                 ],
@@ -142,7 +192,8 @@ def _tls(places: EdgePlaces) -> dict[str, Any]:
     }
 
 
-def _connection_manager(limits: EdgeLimits, places: EdgePlaces) -> dict[str, Any]:
+def _connection_manager(settings: EdgeSettings, places: EdgePlaces) -> dict[str, Any]:
+    limits = settings.limits
     http2 = {
         "max_concurrent_streams": limits.streams_of_connection or 2**31 - 1,
         "initial_stream_window_size": max(limits.buffer_bytes, 65_535),
@@ -167,7 +218,7 @@ def _connection_manager(limits: EdgeLimits, places: EdgePlaces) -> dict[str, Any
             },
             "http2_protocol_options": http2,
             "route_config": {"virtual_hosts": [_virtual_host()], "validate_clusters": False},
-            "http_filters": _http_filters(places),
+            "http_filters": _http_filters(settings.http_paths, places),
         },
     }
 
@@ -192,7 +243,7 @@ def _virtual_host() -> dict[str, Any]:
     }
 
 
-def _http_filters(places: EdgePlaces) -> Sequence[Mapping[str, Any]]:
+def _http_filters(paths: HttpPaths | None, places: EdgePlaces) -> Sequence[Mapping[str, Any]]:
     application = {
         "@type": f"{_FILTERS}.dynamic_modules.v3.DynamicModuleFilter",
         "dynamic_module_config": {"module": {"local": {"filename": str(places.module)}}},
@@ -207,8 +258,23 @@ def _http_filters(places: EdgePlaces) -> Sequence[Mapping[str, Any]]:
     return [
         _http_filter("cors", {"@type": f"{_FILTERS}.cors.v3.Cors"}),
         _http_filter("grpc_web", {"@type": f"{_FILTERS}.grpc_web.v3.GrpcWeb"}),
+        *([] if paths is None else [_http_filter("grpc_json_transcoder", _json(paths))]),
         {"name": "application", "typed_config": application},
     ]
+
+
+def _json(paths: HttpPaths) -> Mapping[str, Any]:
+    return {
+        "@type": f"{_FILTERS}.grpc_json_transcoder.v3.GrpcJsonTranscoder",
+        "proto_descriptor_bin": base64.b64encode(paths.descriptors).decode(),
+        "services": list(paths.services),
+        # A refusal answers with its HTTP code, its words and its cursor.
+        "convert_grpc_status": True,
+        "request_validation_options": {"reject_unknown_method": True},
+        "max_request_body_size": MOST_JSON_BYTES,
+        "max_response_body_size": _MOST_JSON_ANSWER,
+        "print_options": {"always_print_primitive_fields": True},
+    }
 
 
 def _http_filter(name: str, config: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -21,8 +21,11 @@ _OF_ENVOY: Final[Mapping[str, str]] = {
     "downstream_global_cx_overflow": "too_many_connections",
     "downstream_cx_transport_socket_connect_timeout": "tls_late",
     "connection_error": "tls_failed",
+    "downstream_rq_overload_close": "memory_full",
+    "downstream_cx_overload_reject": "memory_full",
+    "reset_high_memory_stream.count": "memory_full",
 }
-"""Envoy's counters by the last part of their names, and the reasons that they stand for."""
+"""Envoy's counters by the ends of their names, and the reasons that they stand for."""
 _UNFINISHED: Final = "unfinished"
 """Too many requests, or bytes of requests, under way."""
 
@@ -58,4 +61,6 @@ def _counts() -> Mapping[str, int]:
         found = process.admin.counters(f"({'|'.join(_OF_ENVOY)})$")
     except OSError:
         return counts
-    return counts | {reason: found.get(name, 0) for name, reason in _OF_ENVOY.items()}
+    for name, reason in _OF_ENVOY.items():
+        counts[reason] = counts.get(reason, 0) + found.get(name.rpartition(".")[2], 0)
+    return counts

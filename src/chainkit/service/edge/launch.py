@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from chainkit.errors import ConfigurationError
 from chainkit.service.addresses import addresses_to_bind
 from chainkit.service.certificate import ServerCertificate
 from chainkit.service.edge.configuration import (
     EdgeLimits,
     EdgePlaces,
     EdgeSettings,
+    HttpPaths,
     envoy_configuration,
 )
 from chainkit.service.edge.handed import DESCRIPTOR, Handed, file_in_memory, hand_over
@@ -29,13 +29,14 @@ from chainkit.service.edge.secret_files import SecretFiles
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Where a service listens when Envoy holds it."""
+    """Where and how a service listens."""
 
     address: str
     """``HOST:PORT``; port 0 takes a free one."""
     certificate: ServerCertificate | None
     limits: EdgeLimits
     shares_port: bool = False
+    http_paths: HttpPaths | None = None
 
     def settings(self) -> EdgeSettings:
         """Return what Envoy has to know. Raises ConfigurationError for an address of nobody's."""
@@ -43,19 +44,19 @@ class Edge:
         if not places[0][1]:
             # Each further address would get another free port.
             places = places[:1]
-        return EdgeSettings(places, self.certificate is not None, self.shares_port, self.limits)
+        return EdgeSettings(
+            places, self.certificate is not None, self.shares_port, self.limits, self.http_paths
+        )
 
 
-def enter(name: str, is_printed: bool, edge: Edge) -> None:
-    """Return where the process is what it should be already, and become Envoy's process otherwise.
+def enter(edge: Edge, *, is_printed: bool) -> None:
+    """Become Envoy's process; return where the process is Envoy's already.
 
-    ``name`` is grpc or envoy. Where the configuration is asked for, print it and end.
+    Where the configuration is to be printed, print it and end.
 
     Raises ConfigurationError where something that Envoy needs is missing.
     """
-    if name != "envoy" and is_printed:
-        raise ConfigurationError("--print-edge", "--edge envoy beside it", "none")
-    if name != "envoy" or Inside.present is not None:
+    if Inside.present is not None:
         return
     settings = edge.settings()
     if is_printed:

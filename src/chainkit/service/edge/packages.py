@@ -11,7 +11,7 @@ from typing import Final
 from chainkit.errors import ConfigurationError
 from chainkit.extras import how_to_install
 
-_SUBJECT: Final = "--edge envoy"
+_SUBJECT: Final = "Envoy"
 _LIBRARY: Final = f"libpython{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -35,5 +35,5 @@ def shared_library() -> Path:
 
 def _check_package(name: str) -> None:
     if importlib.util.find_spec(name) is None:
-        expected = f"the package {name}: {how_to_install('edge')}"
+        expected = f"the package {name}: {how_to_install('node')}"
         raise ConfigurationError(_SUBJECT, expected, "none")

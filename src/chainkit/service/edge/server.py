@@ -35,7 +35,11 @@ class EdgeServer:
         *,
         process: Inside,
     ) -> None:
-        """Take what GrpcServer takes, and Envoy's process."""
+        """Take the methods, and the services by the names of their methods; and Envoy's process.
+
+        A service is called by its full name, such as ``xmtp.xmtpv4.payer_api.PayerApi``; health and
+        reflection are added.
+        """
         self._process = process
         self._most_calls = bounds.calls
         self._unfinished = Unfinished(UnfinishedLimits(), process.count_refused)

@@ -6,11 +6,7 @@ import find_libpython
 import pytest
 
 from chainkit.errors import ConfigurationError
-from chainkit.service.edge.configuration import EdgeLimits
-from chainkit.service.edge.launch import Edge, enter
 from chainkit.service.edge.packages import pyvoy_module, shared_library
-
-EDGE = Edge("127.0.0.1:0", None, EdgeLimits())
 
 
 def test_packages__all_are_there__are_files() -> None:
@@ -21,7 +17,7 @@ def test_packages__without_pyvoy__says_how_to_install_it(monkeypatch: pytest.Mon
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
 
     for find in (pyvoy_module, shared_library):
-        with pytest.raises(ConfigurationError, match=r"--edge envoy: .*'\.\[edge\]'"):
+        with pytest.raises(ConfigurationError, match=r"Envoy: .*'\.\[node\]'"):
             find()
 
 
@@ -32,8 +28,3 @@ def test_packages__python_without_a_shared_library__names_debians_package(
 
     with pytest.raises(ConfigurationError, match=r"apt install libpython3\."):
         shared_library()
-
-
-def test_enter__configuration_of_another_server__is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="--print-edge: expected --edge envoy"):
-        enter("grpc", True, EDGE)

@@ -1,4 +1,4 @@
-"""A gRPC server of Python's library; its methods take and return bytes."""
+"""A node's stand-in: methods of ours, served by the gRPC server of Python's library."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any, Final, NoReturn
 import grpc
 
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
-from chainkit.service.addresses import addresses_to_bind, not_bound
-from chainkit.service.certificate import ServerCertificate
 from chainkit.service.grpc_methods import (
     UNBOUNDED,
     Bounds,
@@ -24,25 +22,17 @@ from chainkit.service.grpc_methods import (
 from chainkit.service.grpc_services import HEALTH, REFLECTION, Health, service_routes
 from chainkit.service.refusals import STATUS_KEY
 
-_OPTIONS: Final = (
-    # With this option, two processes on one port would each get a share of the readers.
-    ("grpc.so_reuseport", 0),
+OPTIONS: Final = (
     ("grpc.max_receive_message_length", MOST_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MOST_MESSAGE_BYTES),
-    # Today's clients send a ping every 16 s, also while no call is open; other clients every 10 s.
+    # Nodes and today's clients send pings while no call is open.
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.min_ping_interval_without_data_ms", 1_000),
-    ("grpc.keepalive_time_ms", 60_000),
-    ("grpc.keepalive_timeout_ms", 20_000),
-    # Close a connection whose HTTP/2 handshake takes longer.
-    ("grpc.server_handshake_timeout_ms", 20_000),
-    ("grpc.max_metadata_size", 8 << 10),
-    ("grpc.absolute_max_metadata_size", 16 << 10),
 )
 
 
 class GrpcServer:
-    """A server of methods that take and give bytes; made and used on the event loop's thread."""
+    """Serves methods as EdgeServer does, in a test's own process; on the event loop's thread."""
 
     def __init__(
         self,
@@ -50,19 +40,11 @@ class GrpcServer:
         services: Mapping[str, Collection[str]],
         bounds: Bounds = UNBOUNDED,
     ) -> None:
-        """Take the methods, and the services by the names of their methods.
-
-        A service is called by its full name, such as ``xmtp.xmtpv4.payer_api.PayerApi``; health and
-        reflection are added.
-        """
-        self._options = dict(_OPTIONS) | dict(bounds.options)
-        self._server = grpc.aio.server(
-            options=tuple(self._options.items()), maximum_concurrent_rpcs=bounds.calls
-        )
+        """Take what EdgeServer takes."""
+        self._server = grpc.aio.server(options=OPTIONS, maximum_concurrent_rpcs=bounds.calls)
         self._health = Health(services)
-        named = (*services, HEALTH, REFLECTION)
         table = service_routes(methods, services, self._health, bounds)
-        for service in named:
+        for service in (*services, HEALTH, REFLECTION):
             handlers = {name: _unary(each) for name, each in table.unary.get(service, {}).items()}
             streams, exchanges = table.streams.get(service, {}), table.exchanges.get(service, {})
             handlers |= {name: _streaming(each) for name, each in streams.items()}
@@ -70,26 +52,14 @@ class GrpcServer:
             handler = grpc.method_handlers_generic_handler(service, handlers)
             self._server.add_generic_rpc_handlers((handler,))
 
-    async def start(self, address: str, certificate: ServerCertificate | None = None) -> int:
-        """Listen at ``HOST:PORT``, without a certificate in plain text; port 0 takes a free one.
-
-        Return the port.
-
-        Raises ConfigurationError where nobody can listen there.
-        """
-        addresses_to_bind(address, bool(self._options["grpc.so_reuseport"]))
-        try:
-            if certificate is None:
-                port = self._server.add_insecure_port(address)
-            else:
-                port = self._server.add_secure_port(address, certificate.credentials())
-        except RuntimeError as error:
-            raise not_bound(address, error) from error
+    async def start(self, address: str = "127.0.0.1:0") -> int:
+        """Listen in plain text, and return the port."""
+        port = self._server.add_insecure_port(address)
         await self._server.start()
         return port
 
     async def say_ready(self, is_ready: bool) -> None:
-        """Answer health checks with whether the node serves (grpc.health.v1)."""
+        """Answer health checks with whether the node serves."""
         self._health.say_ready(is_ready)
 
     async def stop(self, grace_seconds: float) -> None:

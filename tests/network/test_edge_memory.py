@@ -1,0 +1,70 @@
+"""Strangers that fill Envoy's memory: a request in JSON is held until it is whole."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from chainkit.service.edge.configuration import MOST_JSON_BYTES
+from support.network.edge_network import EdgeNetwork, ended
+from support.network.real_nodes import RealNode, until
+
+HEAP_BYTES = 160 << 20
+BODIES = 300
+LEFT_BYTES = 150 << 20
+"""The most that may be left behind an attack."""
+HEAD = (
+    "POST /mls/v2/query-envelopes HTTP/1.1\r\nhost: node\r\ncontent-type: application/json\r\n"
+    f"content-length: {MOST_JSON_BYTES}\r\n\r\n"
+)
+
+
+@pytest.fixture
+def small(edge: EdgeNetwork, tmp_path: Path) -> Iterator[RealNode]:
+    """One more node, whose Envoy has little memory."""
+    limits = tmp_path / "limits.json"
+    limits.write_text(json.dumps({"edge": {"heap_bytes": HEAP_BYTES}}))
+    trusting = ("--peer-ca", str(edge.files[0]))
+    node = edge.network.add(None, "--limits", str(limits), *trusting)
+    node.listens()
+    node.originates()
+    yield node
+    edge.network.set_enabled(node.node_id, False)
+    node.kill()
+
+
+def resident_bytes(node: RealNode) -> int:
+    assert node.service is not None
+    status = Path(f"/proc/{node.service.pid}/status").read_text()
+    [kibibytes] = re.findall(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
+    return int(kibibytes) << 10
+
+
+def fill(node: RealNode, connections: ExitStack) -> None:
+    for _ in range(BODIES):
+        stranger = socket.create_connection(("127.0.0.1", node.gate.target), 30)
+        connections.enter_context(stranger)
+        with suppress(ConnectionError):
+            stranger.sendall(HEAD.encode() + bytes(MOST_JSON_BYTES - 1))
+
+
+def test_requests_in_json__fill_the_memory__are_refused_and_counted_and_it_comes_back(
+    small: RealNode,
+) -> None:
+    before = resident_bytes(small)
+    with ExitStack() as connections:
+        fill(small, connections)
+        # Envoy looks once a second.
+        until(lambda: ended(small)["memory_full"] >= 1)
+        full = resident_bytes(small)
+        fill(small, connections)
+        assert resident_bytes(small) < full + BODIES * MOST_JSON_BYTES / 4
+
+    until(lambda: resident_bytes(small) < before + LEFT_BYTES)
+    until(lambda: small.api.newest() == [])

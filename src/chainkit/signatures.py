@@ -23,6 +23,9 @@ PAYER_LABEL: Final = b"payer|"
 TARGET_LABEL: Final = b"target|"
 """A label before PAYER_LABEL where a payer's signature covers the target originator, too."""
 
+RETENTION_LABEL: Final = b"retention|"
+"""Label of a payer's second signature, which covers the retention."""
+
 ORIGINATOR_LABEL: Final = b"originator|"
 """Label of OriginatorEnvelope.originator_signature."""
 

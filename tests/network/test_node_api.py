@@ -185,6 +185,10 @@ def test_query__not_one_that_can_be_answered__says_what_was_expected(
         ),
         (publishes.paid(publishes.identity_update()), "a gateway posts it to the chain"),
         (publishes.paid(publishes.welcome(), retention_days=366), "expected 1 to 365 days"),
+        (
+            publishes.with_other_days(publishes.paid(publishes.welcome()), 365),
+            "signature of the retention: expected the payer's, over the days, got another",
+        ),
     ],
 )
 def test_publish__one_of_several_breaks_a_rule__names_it_and_stores_none(

@@ -94,6 +94,14 @@ def paid(client_envelope: bytes, target: int = NODE_ID, retention_days: int | No
     return sign_payer_envelope(client_envelope, target, PAYER, retention_days)
 
 
+def with_other_days(payer_envelope: bytes, days: int) -> bytes:
+    """Put days into a PayerEnvelope that its payer did not sign."""
+    payer = envelopes_pb2.PayerEnvelope.FromString(payer_envelope)
+    payer.message_retention_days = days
+    written: bytes = payer.SerializeToString()
+    return written
+
+
 def paid_without_target(client_envelope: bytes) -> bytes:
     """A PayerEnvelope in XIP-49's form."""
     payer = envelopes_pb2.PayerEnvelope(unsigned_client_envelope=client_envelope)

@@ -21,6 +21,10 @@ function payerCase({ name, target, retention, length = 300 }) {
     target === null
       ? signLabelled(PAYER, "payer|", client_envelope)
       : signLabelled(PAYER, "target|", toBeHex(target, 4), toUtf8Bytes("payer|"), client_envelope);
+  // Payers before it, and those of others, leave it out.
+  const of_retention = target === null
+    ? null
+    : signLabelled(PAYER, "retention|", toBeHex(retention ?? 0, 4), signed.digest).signature;
   return {
     name,
     client_envelope,
@@ -28,11 +32,13 @@ function payerCase({ name, target, retention, length = 300 }) {
     retention_days: retention,
     digest: signed.digest,
     signature: signed.signature,
+    retention_signature: of_retention,
     payer_envelope: encode("PayerEnvelope", {
       unsigned_client_envelope: client_envelope,
       payer_signature: { bytes: signed.signature },
       ...(target !== null && { target_originator: target }),
       ...(retention !== null && { message_retention_days: retention }),
+      ...(of_retention !== null && { retention_signature: of_retention }),
     }),
   };
 }
@@ -47,6 +53,7 @@ function originatedCase(payer, { key, originator, sequenceId, time, expiry }) {
       payer_signature: { bytes: payer.signature },
       ...(payer.target_originator !== null && { target_originator: payer.target_originator }),
       ...(payer.retention_days !== null && { message_retention_days: payer.retention_days }),
+      ...(payer.retention_signature !== null && { retention_signature: payer.retention_signature }),
     },
     ...(expiry !== null && { expiry_unixtime: expiry }),
   });

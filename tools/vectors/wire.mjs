@@ -68,6 +68,7 @@ const root = protobuf.Root.fromJSON({
       payer_signature: field(2, "EcdsaSignature"),
       target_originator: field(3, "uint32"),
       message_retention_days: field(4, "uint32"),
+      retention_signature: field(1000, "bytes"),
     }),
     UnsignedOriginatorEnvelope: message({
       originator_node_id: field(1, "uint32"),

@@ -1,6 +1,7 @@
 """A payer's debt for one envelope (XIP-69): its PayerEnvelope's bytes, and days.
 
-The days are those that the payer declares, or the default of the kind. An originator that keeps an
+The days are those that the payer declares, or the default of the kind; also where days are declared
+with a signature that is not the payer's. An originator that keeps an
 envelope for longer is paid no more; an originator that lets it expire earlier is paid for fewer
 days. An envelope that breaks a rule of publishing is nobody's debt: its payer may have meant
 another node. A charge follows from the bytes that the originator signed, so every node computes the

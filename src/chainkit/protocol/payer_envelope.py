@@ -7,9 +7,10 @@ no other originator can take the envelope for one of its own. The two never have
 begin with other bytes. A signature that is read in the other form recovers to a key that nobody
 holds.
 
-Neither form binds field 4, the retention: today's payers and nodes leave it out of the digest, and
-they could not verify a digest with it. The originator's own signature binds the expiry that it
-derives from the payer's wish, and the PayerEnvelope as it came.
+Neither form binds field 4, the retention: today's nodes could not verify a digest with it. So our
+payers sign it a second time (ADR 82): over the label ``retention|``, the days (four bytes,
+big-endian, 0 for the default) and the first digest. Today's nodes keep that signature unread. Where
+it is missing, as from today's payers, an originator can put other days in.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.errors import MalformedEnvelope
+from chainkit.errors import InvalidSignature, MalformedEnvelope
 from chainkit.protocol import wire
 from chainkit.protocol.proto import envelopes_pb2
 from chainkit.protocol.strict import check_strict
 from chainkit.signatures import (
     PAYER_LABEL,
+    RETENTION_LABEL,
     TARGET_LABEL,
     SigningKey,
     keccak256,
@@ -57,10 +59,16 @@ class ParsedPayerEnvelope:
     target_originator: int | None
     """Node id that the payer's signature binds; None in XIP-49's form."""
     retention_days: int | None
-    """The payer's requested retention (XIP-69), not covered by its signature; None where there is
+    """The payer's requested retention (XIP-69), not covered by ``signature``; None where there is
     none."""
     signature: bytes
     """R ‖ S ‖ V, 65 bytes if the payer was honest."""
+    retention_signature: bytes = b""
+    """As long; empty where the payer does not sign the retention."""
+
+    def digest(self) -> bytes:
+        """Return the 32 bytes that the payer signed."""
+        return payer_digest(self.client_envelope, self.target_originator)
 
 
 def payer_digest(client_envelope: bytes, target_originator: int | None = None) -> bytes:
@@ -71,13 +79,19 @@ def payer_digest(client_envelope: bytes, target_originator: int | None = None) -
     return keccak256(target + PAYER_LABEL + client_envelope)
 
 
+def retention_digest(digest: bytes, retention_days: int | None) -> bytes:
+    """Return the 32 bytes that a payer signs for the retention, from those of ``payer_digest``."""
+    days = (retention_days or 0).to_bytes(4, "big")
+    return keccak256(RETENTION_LABEL + days + digest)
+
+
 def sign_payer_envelope(
     client_envelope: bytes,
     target_originator: int,
     key: SigningKey,
     retention_days: int | None = None,
 ) -> bytes:
-    """Write a PayerEnvelope that binds its target, in today's form (XIP-49 §3.3.1).
+    """Write a PayerEnvelope in today's form, which binds target and retention (XIP-49 §3.3.1).
 
     ``retention_days`` is a uint32 above 0, if the payer requests a retention. Raises
     MalformedEnvelope for a number outside of its field, or a ClientEnvelope that is too large.
@@ -86,13 +100,16 @@ def sign_payer_envelope(
     _check_number("target originator", target_originator)
     if retention_days is not None:
         _check_number("retention", retention_days)
+    digest = payer_digest(client_envelope, target_originator)
     return b"".join(
         (
             wire.bytes_field(wire.CLIENT_TAG, client_envelope),
             wire.SIGNATURE_HEAD,
-            key.sign(payer_digest(client_envelope, target_originator)),
+            key.sign(digest),
             wire.integer_field(wire.TARGET_TAG, target_originator),
             wire.integer_field(wire.RETENTION_TAG, retention_days or 0),
+            wire.RETENTION_SIGNATURE_HEAD,
+            key.sign(retention_digest(digest, retention_days)),
         )
     )
 
@@ -112,16 +129,29 @@ def parse_payer_envelope(data: bytes) -> ParsedPayerEnvelope:
         target_originator=payer.target_originator or None,
         retention_days=payer.message_retention_days or None,
         signature=payer.payer_signature.bytes,
+        retention_signature=payer.retention_signature,
     )
 
 
-def recover_payer(parsed: ParsedPayerEnvelope) -> bytes:
+def recover_payer(parsed: ParsedPayerEnvelope, digest: bytes | None = None) -> bytes:
     """Return the payer's 65-byte public key (XIP-49 §3.3.4, first rule of a publish).
 
-    Raises InvalidSignature where the signature is malformed or recovers to nobody.
+    ``digest`` is the envelope's, where the caller has it. Raises InvalidSignature where the
+    signature is malformed or recovers to nobody.
     """
-    digest = payer_digest(parsed.client_envelope, parsed.target_originator)
-    return recover_public_key(parsed.signature, digest)
+    return recover_public_key(parsed.signature, parsed.digest() if digest is None else digest)
+
+
+def is_retention_forged(parsed: ParsedPayerEnvelope, digest: bytes, payer_key: bytes) -> bool:
+    """Return whether there is a signature of the retention that is not the payer's."""
+    signature = parsed.retention_signature
+    if not signature:
+        return False
+    try:
+        signer = recover_public_key(signature, retention_digest(digest, parsed.retention_days))
+    except InvalidSignature:
+        return True
+    return signer != payer_key
 
 
 def _check_length(subject: str, data: bytes, maximum: int) -> None:

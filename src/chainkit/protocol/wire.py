@@ -33,6 +33,8 @@ TARGET_TAG: Final = 0x18
 """``PayerEnvelope.target_originator``."""
 RETENTION_TAG: Final = 0x20
 """``PayerEnvelope.message_retention_days``."""
+RETENTION_SIGNATURE_HEAD: Final = bytes([0xC2, 0x3E, SIGNATURE_LENGTH])
+"""Tag and length before the 65 bytes of ``PayerEnvelope.retention_signature``."""
 UNSIGNED_TAG: Final = 0x0A
 """``OriginatorEnvelope.unsigned_originator_envelope``."""
 ENVELOPES_TAG: Final = 0x0A

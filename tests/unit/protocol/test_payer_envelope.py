@@ -10,6 +10,7 @@ from chainkit.protocol.payer_envelope import (
     MAXIMUM_CLIENT_ENVELOPE_LENGTH,
     MAXIMUM_PAYER_ENVELOPE_LENGTH,
     ParsedPayerEnvelope,
+    is_retention_forged,
     parse_payer_envelope,
     payer_digest,
     recover_payer,
@@ -58,6 +59,7 @@ def test_parse__envelope_of_a_vector__gives_every_field(case: dict[str, Any]) ->
         target_originator=case["target_originator"],
         retention_days=case["retention_days"],
         signature=from_hex(case["signature"]),
+        retention_signature=from_hex(case["retention_signature"] or "0x"),
     )
 
 
@@ -67,6 +69,22 @@ def test_recover__envelope_of_a_vector_in_either_form__gives_its_payer(
     case: dict[str, Any],
 ) -> None:
     assert recover_payer(parsed(case)) == PUBLIC_KEY
+
+
+@pytest.mark.conforms("T2")
+@given(st.binary(max_size=300), targets, st.integers(0, 365), st.integers(0, 365))
+def test_retention__signed_by_the_payer__is_forged_with_other_days_target_or_payload(
+    client_envelope: bytes, target: int, days: int, other: int
+) -> None:
+    mine = parse_payer_envelope(sign_payer_envelope(client_envelope, target, KEY, days or None))
+    assert not is_retention_forged(mine, mine.digest(), PUBLIC_KEY)
+
+    if other != days:
+        changed = replace(mine, retention_days=other or None)
+        assert is_retention_forged(changed, mine.digest(), PUBLIC_KEY)
+    assert is_retention_forged(mine, payer_digest(client_envelope + b"x", target), PUBLIC_KEY)
+    cut = replace(mine, retention_signature=mine.retention_signature[:-1])
+    assert is_retention_forged(cut, mine.digest(), PUBLIC_KEY)
 
 
 @pytest.mark.conforms("N5")

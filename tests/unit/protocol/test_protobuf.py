@@ -41,7 +41,8 @@ XIP_49_FIELDS = {
     ),
     envelopes_pb2.PayerEnvelope: (
         "bytes unsigned_client_envelope=1, RecoverableEcdsaSignature payer_signature=2, "
-        "uint32 target_originator=3, uint32 message_retention_days=4"
+        "uint32 target_originator=3, uint32 message_retention_days=4, "
+        "bytes retention_signature=1000"
     ),
     # The payer envelope as bytes is the one type that is not the XIP's: the same on the wire.
     envelopes_pb2.UnsignedOriginatorEnvelope: (

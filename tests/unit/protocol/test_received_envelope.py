@@ -131,6 +131,26 @@ def test_charge__of_each_wish__is_bytes_and_days_that_the_payer_declared(
     assert charge == Charge(PAYER, client_kind(client), len(payload), days)
 
 
+def test_charge__days_that_the_payer_did_not_sign__are_the_default_and_no_offence() -> None:
+    forged = publishes.with_other_days(paid(publishes.group_message(), retention_days=7), 365)
+    expiry = NOW_NS // SECOND + 365 * DAY
+
+    received = read(signed(NODE, 1, payer_envelope=forged, expiry=expiry))
+
+    assert (received.fault, received.is_offence) == (None, False)
+    assert received.charge.days == 30
+
+
+def test_charge__payer_of_today__owes_the_days_that_it_declares() -> None:
+    payer = envelopes_pb2.PayerEnvelope.FromString(paid(publishes.group_message()))
+    payer.ClearField("retention_signature")
+    payer.message_retention_days = 60
+
+    received = read(signed(NODE, 1, payer_envelope=payer.SerializeToString()))
+
+    assert received.charge.days == 60
+
+
 def test_charge__payload_for_another_node__is_nobodys() -> None:
     received = read(signed(NODE, 1, payer_envelope=paid(publishes.welcome(), NODE + 100)))
 

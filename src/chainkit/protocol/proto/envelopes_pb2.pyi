@@ -47,16 +47,18 @@ class ClientEnvelope(_message.Message):
     def __init__(self, aad: _Optional[_Union[AuthenticatedData, _Mapping[str, object]]] = ..., group_message: _Optional[_Union[_mls_api_pb2.GroupMessageInput, _Mapping[str, object]]] = ..., welcome_message: _Optional[_Union[_mls_api_pb2.WelcomeMessageInput, _Mapping[str, object]]] = ..., upload_key_package: _Optional[_Union[_mls_api_pb2.UploadKeyPackageRequest, _Mapping[str, object]]] = ..., identity_update: _Optional[_Union[_identity_associations_pb2.IdentityUpdate, _Mapping[str, object]]] = ...) -> None: ...
 
 class PayerEnvelope(_message.Message):
-    __slots__ = ("unsigned_client_envelope", "payer_signature", "target_originator", "message_retention_days")
+    __slots__ = ("unsigned_client_envelope", "payer_signature", "target_originator", "message_retention_days", "retention_signature")
     UNSIGNED_CLIENT_ENVELOPE_FIELD_NUMBER: _ClassVar[int]
     PAYER_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     TARGET_ORIGINATOR_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_RETENTION_DAYS_FIELD_NUMBER: _ClassVar[int]
+    RETENTION_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     unsigned_client_envelope: _builtins.bytes
     payer_signature: _identity_associations_pb2.RecoverableEcdsaSignature
     target_originator: int
     message_retention_days: int
-    def __init__(self, unsigned_client_envelope: _Optional[_builtins.bytes] = ..., payer_signature: _Optional[_Union[_identity_associations_pb2.RecoverableEcdsaSignature, _Mapping[str, object]]] = ..., target_originator: _Optional[int] = ..., message_retention_days: _Optional[int] = ...) -> None: ...
+    retention_signature: _builtins.bytes
+    def __init__(self, unsigned_client_envelope: _Optional[_builtins.bytes] = ..., payer_signature: _Optional[_Union[_identity_associations_pb2.RecoverableEcdsaSignature, _Mapping[str, object]]] = ..., target_originator: _Optional[int] = ..., message_retention_days: _Optional[int] = ..., retention_signature: _Optional[_builtins.bytes] = ...) -> None: ...
 
 class UnsignedOriginatorEnvelope(_message.Message):
     __slots__ = ("originator_node_id", "originator_sequence_id", "originator_ns", "payer_envelope", "base_fee_picodollars", "congestion_fee_picodollars", "expiry_unixtime")

@@ -12,6 +12,7 @@ from chainkit.protocol.payer_envelope import (
     MOST_PAID_LENGTH,
     MOST_PUBLISHED_LENGTH,
     ParsedPayerEnvelope,
+    is_retention_forged,
     parse_payer_envelope,
     recover_payer,
 )
@@ -63,8 +64,10 @@ class PublishRequest:
     target_originator: int | None
     """Node id that the payer's signature covers; None where it covers none."""
     retention_days: int | None
-    """The payer's wish, from 1 to 365; None where there is none."""
+    """The payer's wish, from 1 to 365; None where there is none, and where it is forged."""
     client: ParsedClientEnvelope
+    is_retention_forged: bool = False
+    """Whether the retention has a signature that is not the payer's."""
 
 
 def check_published_length(client_envelope: bytes) -> None:
@@ -94,25 +97,32 @@ def read_publish(payer_envelope: bytes) -> PublishRequest:
     except MalformedEnvelope as error:
         raise refused_because(RefusalReason.NOT_A_PAYER_ENVELOPE, error) from error
     try:
-        payer_key = recover_payer(payer)
+        digest = payer.digest()
+        payer_key = recover_payer(payer, digest)
     except InvalidSignature as error:
         raise refused_because(RefusalReason.INVALID_PAYER_SIGNATURE, error) from error
     _check_retention(payer)
+    is_forged = is_retention_forged(payer, digest, payer_key)
     return PublishRequest(
         payer_envelope=payer_envelope,
         payer_key=payer_key,
         target_originator=payer.target_originator,
-        retention_days=payer.retention_days,
+        retention_days=None if is_forged else payer.retention_days,
         client=parse_client_envelope(payer.client_envelope),
+        is_retention_forged=is_forged,
     )
 
 
 def judge_publish(publish: PublishRequest, view: NodeView) -> None:
     """Check the rules of a publish that depend on this node, now (XIP-49 §3.3.4).
 
-    Raises PublishRefused: the target, the cursor, and the lifetime and signatures of a key package.
+    Raises PublishRefused: the target, the cursor, the lifetime and signatures of a key package, and
+    a forged retention, which is no fault of an originator: nodes of other makes do not look at it.
     A payload that belongs to the chain is accepted if it names no node; the caller posts it.
     """
+    if publish.is_retention_forged:
+        expected, got = "the payer's, over the days", "another"
+        raise refused(RefusalReason.FORGED_RETENTION, "signature of the retention", expected, got)
     check_target(publish, view.node_id)
     check_position(publish.client, view)
     check_payload(publish.client, view.now_ns)

@@ -15,6 +15,7 @@ class RefusalReason(StrEnum):
     NOT_A_PAYER_ENVELOPE = "not a PayerEnvelope"
     INVALID_PAYER_SIGNATURE = "payer signature recovers to nobody"
     INVALID_RETENTION = "retention is out of bounds"
+    FORGED_RETENTION = "the payer did not sign the retention"
     TOO_LARGE = "an envelope in a frame has to fit into 4 MiB"
     NOT_A_CLIENT_ENVELOPE = "not a ClientEnvelope"
     NOT_STRICT = "readers differ on these bytes"

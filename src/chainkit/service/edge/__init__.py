@@ -2,7 +2,7 @@
 
 ::
 
-    launch         `chainkit … --edge envoy` becomes Envoy's process, which starts Python again
+    launch         a service becomes Envoy's process, which starts Python again
     configuration  Envoy's configuration, from limits
     inside         that process: the command in a thread, the event loop, signals, the end
     server         the methods, from the start to the last call

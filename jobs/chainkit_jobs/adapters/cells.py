@@ -47,6 +47,14 @@ class Cell:
     """A FAULT_TYPE, null where the value is fine."""
 
 
+def where(condition: str, cell: Cell) -> Cell:
+    """Return a cell that is null where a condition does not hold."""
+    return Cell(
+        f"case when {condition} then {cell.value} end",
+        f"case when {condition} then {cell.fault} end",
+    )
+
+
 NO_FAULT: Final = f"cast(null as {FAULT_TYPE})"
 
 

@@ -34,6 +34,7 @@ from chainkit_jobs.adapters.cells import (
     number_text,
     raw_bytes,
     relative_path,
+    where,
     whole_number,
 )
 from chainkit_jobs.adapters.cryo_files import COLUMNS, common_types, list_files, spark_schema
@@ -123,7 +124,7 @@ def _transactions(frame: DataFrame, is_hex: bool) -> DataFrame:
         "transaction_index": whole_number("transaction_index", pa.int64()),
         "type": _type(),
         # An old transaction may be valid on any chain: only later types always name theirs.
-        "chain_id": _where(is_typed, wei("chain_id")),
+        "chain_id": where(is_typed, wei("chain_id")),
         "nonce": whole_number("nonce", tables.UINT64),
         "from_address": as_bytes("from_address", 20),
         "to_address": as_bytes("to_address", 20, required=False),
@@ -131,7 +132,7 @@ def _transactions(frame: DataFrame, is_hex: bool) -> DataFrame:
         "input": as_bytes("input"),
         "gas_limit": whole_number("gas_limit", pa.int64()),
         # For a type with fees of its own, cryo's price is the paid price.
-        "gas_price": _where(f"not {has_own_fees}", price),
+        "gas_price": where(f"not {has_own_fees}", price),
         "max_fee_per_gas": wei("max_fee_per_gas", required=False),
         "max_priority_fee_per_gas": wei("max_priority_fee_per_gas", required=False),
     }
@@ -183,13 +184,6 @@ def _type() -> Cell:
     cell = whole_number("transaction_type", pa.int64(), required=False)
     value = f"case when transaction_type is null then 0 else {cell.value} end"
     return Cell(value, cell.fault)
-
-
-def _where(condition: str, cell: Cell) -> Cell:
-    return Cell(
-        f"case when {condition} then {cell.value} end",
-        f"case when {condition} then {cell.fault} end",
-    )
 
 
 def _created_address(sender: str, nonce: str) -> Column:

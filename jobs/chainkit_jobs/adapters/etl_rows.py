@@ -26,6 +26,7 @@ from chainkit_jobs.adapters.cells import (
     number_text,
     quoted,
     unknown,
+    where,
     whole_number,
 )
 from chainkit_jobs.adapters.etl_layout import CORRUPT, FILE
@@ -84,7 +85,7 @@ def transaction_rows(frame: DataFrame, *receipt_faults: str) -> DataFrame:
             frame, "max_priority_fee_per_gas", *types_with("max_priority_fee_per_gas")
         ),
         "max_fee_per_blob_gas": _fee(frame, "max_fee_per_blob_gas", *_BLOB_TYPES),
-        "blob_versioned_hashes": _where(
+        "blob_versioned_hashes": where(
             _has_type(*_BLOB_TYPES), hashes("blob_versioned_hashes", required=False)
         ),
     }
@@ -231,14 +232,7 @@ def _listed(numbers: Iterable[int]) -> str:
 
 
 def _fee(frame: DataFrame, name: str, *types: int) -> Cell:
-    return _where(_has_type(*types), number(frame, name, tables.WEI, required=False))
-
-
-def _where(condition: str, cell: Cell) -> Cell:
-    return Cell(
-        f"case when {condition} then {cell.value} end",
-        f"case when {condition} then {cell.fault} end",
-    )
+    return where(_has_type(*types), number(frame, name, tables.WEI, required=False))
 
 
 def _corrupt() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from chainkit.exports import Manifest, table_of
+from chainkit.exports import count_rows
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.bar import progress_bar
 from chainkit.terminal.command import CompleteCommand
@@ -105,15 +104,10 @@ def export_chain_command(
         return
     manifest = exported.manifest
     news = f"{exported.fetched_blocks} new blocks" if exported.fetched_blocks else "nothing new"
-    counts = ", ".join(f"{count} {name}" for name, count in _rows(manifest).items())
+    counts = ", ".join(
+        f"{count} {name}" for name, count in count_rows(manifest, CHAIN_TABLES).items()
+    )
     click.echo(f"{directory}: {news}; {counts}, up to block {end}")
-
-
-def _rows(manifest: Manifest) -> dict[str, int]:
-    rows: Counter[str] = Counter()
-    for name, about in manifest.files.items():
-        rows[table_of(name)] += about["rows"]
-    return {table: rows[table] for table in CHAIN_TABLES}
 
 
 def _as_json(exported: Exported) -> dict[str, Any]:
@@ -124,5 +118,5 @@ def _as_json(exported: Exported) -> dict[str, Any]:
         "to_block_hash": manifest.to_block_hash,
         "fetched_blocks": exported.fetched_blocks,
         "kept": list(exported.kept),
-        "rows": _rows(manifest),
+        "rows": count_rows(manifest, CHAIN_TABLES),
     }

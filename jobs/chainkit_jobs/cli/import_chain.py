@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ import click
 
 from chainkit.contracts.followed import read_recorded_deployment
 from chainkit.errors import ConfigurationError
-from chainkit.exports import Manifest, table_of
+from chainkit.exports import count_rows
 from chainkit.exports.tables import CHAIN_TABLES
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import (
@@ -104,7 +103,9 @@ def import_chain_command(
     if as_json:
         echo_json(_as_json(imported))
     elif imported.manifest is not None:
-        counts = ", ".join(f"{count} {name}" for name, count in _rows(imported.manifest).items())
+        counts = ", ".join(
+            f"{count} {name}" for name, count in count_rows(imported.manifest, CHAIN_TABLES).items()
+        )
         last = f"{imported.manifest.to_block} ({imported.manifest.to_block_hash})"
         click.echo(f"{out}: {counts}, up to block {last}")
     else:
@@ -127,7 +128,7 @@ def _as_json(imported: Imported) -> dict[str, Any]:
         "from_block": manifest.from_block,
         "to_block": manifest.to_block,
         "to_block_hash": manifest.to_block_hash,
-        "rows": _rows(manifest),
+        "rows": count_rows(manifest, CHAIN_TABLES),
     }
     return {
         "written": written,
@@ -135,10 +136,3 @@ def _as_json(imported: Imported) -> dict[str, Any]:
             {name: getattr(fault, name) for name in fault.__slots__} for fault in imported.faults
         ],
     }
-
-
-def _rows(manifest: Manifest) -> dict[str, int]:
-    rows: Counter[str] = Counter()
-    for name, about in manifest.files.items():
-        rows[table_of(name)] += about["rows"]
-    return {table: rows[table] for table in CHAIN_TABLES}

@@ -218,10 +218,7 @@ class Endpoint(RpcClient):
 
     def receipt(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction's receipt as the endpoint gave it, or None."""
-        answer = self.request("eth_getTransactionReceipt", hex0x(transaction_hash))
-        if answer is not None and not isinstance(answer, dict):
-            raise self.inconsistent("receipt", "an object", type(answer).__name__)
-        return answer
+        return self._object("receipt", "eth_getTransactionReceipt", transaction_hash)
 
     def head_of(self, chain_id: int) -> BlockHeader:
         """Return the newest block of a chain, in one request. Raises WrongChain for another."""
@@ -242,9 +239,12 @@ class Endpoint(RpcClient):
 
     def transaction(self, transaction_hash: bytes) -> dict[str, Any] | None:
         """Return a transaction as the endpoint gave it, mined or waiting, or None."""
-        answer = self.request("eth_getTransactionByHash", hex0x(transaction_hash))
+        return self._object("transaction", "eth_getTransactionByHash", transaction_hash)
+
+    def _object(self, subject: str, method: str, of: bytes) -> dict[str, Any] | None:
+        answer = self.request(method, hex0x(of))
         if answer is not None and not isinstance(answer, dict):
-            raise self.inconsistent("transaction", "an object", type(answer).__name__)
+            raise self.inconsistent(subject, "an object", type(answer).__name__)
         return answer
 
     def transactions(self, hashes: Sequence[bytes]) -> list[Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, Final
@@ -187,6 +187,14 @@ def files_of(manifest: Manifest, table: str) -> list[str]:
     """Return the names of a table's files, in the order of their blocks."""
     # Range names are padded with zeros, so their order is that of the blocks.
     return sorted(name for name in manifest.files if table_of(name) == table)
+
+
+def count_rows(manifest: Manifest, tables: Iterable[str]) -> dict[str, int]:
+    """Return how many rows the files of each of these tables have."""
+    return {
+        table: sum(manifest.files[name]["rows"] for name in files_of(manifest, table))
+        for table in tables
+    }
 
 
 def table_of(name: str) -> str:

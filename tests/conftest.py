@@ -11,6 +11,7 @@ from support.seeds import day_of_run
 
 pytest_plugins = [
     "support.chains.chain",
+    "support.collection",
     "support.durations",
     "support.indexer.databases",
     "support.turns",

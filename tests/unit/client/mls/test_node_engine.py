@@ -131,7 +131,10 @@ REFERENCE = hashlib.sha256(
 
 
 def welcome_to(*references: bytes) -> bytes:
-    secrets = b"".join(vector(each) + SECRET for each in references)
+    return welcome_with(b"".join(vector(each) + SECRET for each in references))
+
+
+def welcome_with(secrets: bytes) -> bytes:
     return b"\0\1\0\3\0\1" + vector(secrets) + vector(b"group info")
 
 
@@ -140,7 +143,7 @@ def welcome_to(*references: bytes) -> bytes:
     [
         (b"no MLS", NotInvited),
         (welcome_to(), NotInvited),
-        (welcome_to(*[b""] * 1_300_000), NotInvited),
+        (welcome_with((vector(b"") + SECRET) * 1_300_000), NotInvited),
         (welcome_to(*[b""] * MOST_INVITED, REFERENCE), NotInvited),
         (welcome_to(REFERENCE, *[b""] * MOST_INVITED), MlsRefused),
     ],

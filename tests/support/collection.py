@@ -1,0 +1,23 @@
+"""Collected tests stay for the whole run: the garbage collector need not look through them.
+
+Thousands of tests and all that they import are millions of objects, and each full collection of
+garbage reads them all: that took a sixth of the unit tests' processor time.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()

@@ -30,6 +30,7 @@ from support.council.proposal_commands import (
     proposal_path,
     propose,
     sign,
+    status,
     status_on_chain,
     with_node,
 )
@@ -37,10 +38,6 @@ from support.council.safes import Owner
 from support.council.scene import OWNER_NUMBERS, PAYER, REASON, CouncilScene, scene_of
 
 VERSION = "1.4.1"
-
-
-def status(scene: CouncilScene) -> Outcome:
-    return run("council", "status", proposal_path(scene), *scene.rpc, *scene.files)
 
 
 def approve(scene: CouncilScene, *options: object) -> Outcome:

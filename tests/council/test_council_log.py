@@ -11,7 +11,7 @@ from chainkit.council.calls import Call
 from chainkit.council.proposal import write_proposal_file
 from chainkit.council.safe import InnerCall, known_versions
 from localnet.accounts import COUNCIL
-from support.chains.chain import LocalChain, dev_address
+from support.chains.chain import LocalChain, calldata_of, dev_address
 from support.council.proposal_commands import with_node
 from support.council.scene import (
     OWNER_NUMBERS,
@@ -23,7 +23,6 @@ from support.council.scene import (
 )
 from support.council.trail import (
     EVIDENCE,
-    calldata_of,
     executed,
     flat,
     next_block,

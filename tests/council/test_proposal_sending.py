@@ -24,14 +24,20 @@ from localnet.accounts import COUNCIL
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import Outcome, run
 from support.council.offline import in_one_line
+from support.council.proposal_commands import (
+    PAUSE,
+    paused_by_two,
+    proposal_path,
+    propose,
+    status,
+    with_node,
+)
 from support.council.proposal_commands import execute as execute_command
-from support.council.proposal_commands import proposal_path, propose, sign, with_node
 from support.council.scene import PAYER, REASON, CouncilScene, plain_scene
 from support.council.trail import executed
 from support.endpoints.fault_proxy import Fault, FaultProxy
 from support.endpoints.faults import result_changed
 
-PAUSE = "- GroupMessages.pause: {}\n"
 ELSEWHERE = "c0de" * 10
 """Where the same code stands once more: whoever upgrades a proxy could put any other there."""
 
@@ -55,12 +61,6 @@ def much_later(scene: CouncilScene) -> None:
 def another_executed(scene: CouncilScene) -> None:
     call = scene.call("setHttpAddressUpdatesOpen", True)
     executed(scene, scene.signed(scene.draft(call), [1, 2]))
-
-
-def ready(scene: CouncilScene) -> None:
-    """Leave the proposal's file with enough signatures."""
-    assert propose(scene, PAUSE).code == 0
-    assert (sign(scene, 0).code, sign(scene, 1).code) == (0, 0)
 
 
 def is_paused(scene: CouncilScene) -> bool:
@@ -93,7 +93,7 @@ def test_execute__chain_goes_on_while_the_payer_is_asked__is_refused(
     meanwhile: Callable[[CouncilScene], None],
     words: str,
 ) -> None:
-    ready(scene)
+    paused_by_two(scene)
     answered = getattr(*prompt)
 
     def slow(*arguments: Any) -> Any:
@@ -116,7 +116,7 @@ def test_execute__chain_goes_on_while_the_payer_is_asked__is_refused(
 def test_execute__storage_changes_otherwise_than_shown__is_refused(
     scene: CouncilScene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ready(scene)
+    paused_by_two(scene)
     simulate, shown = "chainkit.cli.council.execution.simulated", iter([("a: 1 -> 2",)])
     monkeypatch.setattr(simulate, lambda *_: next(shown, ("a: 1 -> 3",)))
 
@@ -169,7 +169,7 @@ def tip(wei: int) -> Fault:
 
 
 def test_execute__endpoint_asks_for_all_the_payer_has__is_refused(scene: CouncilScene) -> None:
-    ready(scene)
+    paused_by_two(scene)
     before = count(scene)
 
     with FaultProxy(scene.chain.url) as proxy:
@@ -183,7 +183,7 @@ def test_execute__endpoint_asks_for_all_the_payer_has__is_refused(scene: Council
 
 
 def test_execute__dearer_than_the_limit__is_refused_until_it_is_raised(scene: CouncilScene) -> None:
-    ready(scene)
+    paused_by_two(scene)
     before = count(scene)
 
     refused = broadcast(scene, "--max-cost", "0.000000000000000001")
@@ -199,7 +199,7 @@ def test_execute__dearer_than_the_limit__is_refused_until_it_is_raised(scene: Co
 
 
 def test_execute__for_a_script__tells_the_cost_on_standard_error(scene: CouncilScene) -> None:
-    ready(scene)
+    paused_by_two(scene)
 
     outcome = broadcast(scene, "--json")
 
@@ -273,14 +273,10 @@ def test_execute__plain_account_that_signed_for_more_than_the_limit__is_refused(
 # ------------------------------------------------------------------ past
 
 
-def status(scene: CouncilScene, *options: object) -> Outcome:
-    return run("council", "status", proposal_path(scene), *scene.rpc, *scene.files, *options)
-
-
 def test_status__executed__says_by_which_transaction_and_simulates_nothing(
     scene: CouncilScene,
 ) -> None:
-    ready(scene)
+    paused_by_two(scene)
     sent = broadcast(scene, "--json").content["transaction_hash"]
 
     block = scene.endpoint.head().reference
@@ -296,7 +292,7 @@ def test_status__executed__says_by_which_transaction_and_simulates_nothing(
 def test_status__nonce_used_by_another_and_still_a_change__says_so_and_exits_1(
     scene: CouncilScene,
 ) -> None:
-    ready(scene)
+    paused_by_two(scene)
     another_executed(scene)
 
     outcome = status(scene)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import eth_abi
 import pytest
 from eth_utils import to_checksum_address
 
@@ -23,17 +22,12 @@ from chainkit.errors import ConfigurationError
 from chainkit.signatures import keccak256
 from localnet.anvil import Anvil
 from localnet.safe import deploy_safe_contracts
-from support.chains.chain import dev_address
+from support.chains.chain import calldata_of, dev_address
 from support.council.safes import COUNTER, REFUSER, SafeChain, SafeOnChain, owners_of
 
 KNOWN = known_contracts()
 MODULE_LIST_SLOT = 1
 END_OF_LIST = 1
-
-
-def call(signature: str, *arguments: object) -> bytes:
-    types = signature[signature.index("(") + 1 : -1].split(",")
-    return keccak256(signature.encode())[:4] + eth_abi.encode(types, arguments)
 
 
 def store(safe: SafeOnChain, slot: int, value: int) -> None:
@@ -83,7 +77,7 @@ def test_read__a_safe_of_its_owners_alone__shows_all_of_it(
 
 def test_read__at_an_earlier_block__shows_what_was_then(safe: SafeOnChain) -> None:
     before = safe.chain.state()
-    safe.act(call("changeThreshold(uint256)", 3))
+    safe.act(calldata_of("changeThreshold(uint256)", 3))
 
     assert safe.read().threshold == 3
     assert read_account(before, safe.address).threshold == 2
@@ -92,7 +86,7 @@ def test_read__at_an_earlier_block__shows_what_was_then(safe: SafeOnChain) -> No
 def test_read__modules_that_the_safe_enabled__are_cautions(safe: SafeOnChain) -> None:
     modules = [to_checksum_address(bytes(19) + bytes([last])) for last in (0xB1, 0xB2)]
     for module in modules:
-        safe.act(call("enableModule(address)", module))
+        safe.act(calldata_of("enableModule(address)", module))
 
     account = safe.read()
 
@@ -143,10 +137,10 @@ def test_slots__written_by_the_safes_own_setters__are_those_that_are_read(
     # A guard says that it is one: this answers true to everything.
     guard = bytes(19) + b"\xa4"
     set_code(safe_chain, guard, bytes.fromhex("60015f5260205ff3"))
-    safe.act(call("setGuard(address)", guard))
-    safe.act(call("setFallbackHandler(address)", COUNTER))
+    safe.act(calldata_of("setGuard(address)", guard))
+    safe.act(calldata_of("setFallbackHandler(address)", COUNTER))
     if safe.version != "1.4.1":
-        safe.act(call("setModuleGuard(address)", guard))
+        safe.act(calldata_of("setModuleGuard(address)", guard))
 
     account = safe.read()
 
@@ -171,7 +165,7 @@ def test_read__fallback_handler_is_a_known_contract_of_another_kind__is_a_cautio
 
 
 def test_read__no_fallback_handler__is_no_caution(safe: SafeOnChain) -> None:
-    safe.act(call("setFallbackHandler(address)", bytes(20)))
+    safe.act(calldata_of("setFallbackHandler(address)", bytes(20)))
 
     account = safe.read()
 

@@ -4,28 +4,19 @@ from eth_utils.address import to_checksum_address
 
 from chainkit.council.safe.account import GUARD_SLOT
 from support.chains.tampering import write_code, write_slot
-from support.command_line import Outcome, run
 from support.council.offline import in_one_line
-from support.council.proposal_commands import execute, proposal_path, propose, sign
+from support.council.proposal_commands import (
+    execute,
+    paused_by_two,
+    status,
+)
 from support.council.scene import CouncilScene, send_as_safe
-
-PAUSE = "- GroupMessages.pause: {}\n"
-
-
-def ready(scene: CouncilScene) -> None:
-    """Leave the proposal's file with enough signatures."""
-    assert propose(scene, PAUSE).code == 0
-    assert (sign(scene, 0).code, sign(scene, 1).code) == (0, 0)
-
-
-def status(scene: CouncilScene) -> Outcome:
-    return run("council", "status", proposal_path(scene), *scene.rpc, *scene.files)
 
 
 def test_status__guard_refuses__says_what_a_guard_may_do_and_what_changed(
     scene: CouncilScene,
 ) -> None:
-    ready(scene)
+    paused_by_two(scene)
     guard = b"\x67" * 20
     write_code(scene.chain, guard, bytes.fromhex("5f5ffd"))
     write_slot(scene.chain, scene.council.account, GUARD_SLOT, int.from_bytes(guard, "big"))
@@ -38,7 +29,7 @@ def test_status__guard_refuses__says_what_a_guard_may_do_and_what_changed(
 
 
 def test_status__call_changes_nothing_any_more__says_what_changed_too(scene: CouncilScene) -> None:
-    ready(scene)
+    paused_by_two(scene)
     done = scene.call("pause", contract="GroupMessages")
     send_as_safe(scene, done.target, done.calldata)
 

@@ -13,10 +13,10 @@ from localnet.deployment import PROJECT
 from support.chains.chain import LocalChain, dev_address, dev_secret
 from support.command_line import run
 from support.council.fake_registry import node_key
+from support.council.proposal_commands import PAUSE
 from support.council.scene import OWNER_NUMBERS, CouncilScene, safe_scene
 
 DISABLE = "- NodeRegistry.updateHealth: {tokenId: 100, isHealthy: false}\n"
-PAUSE = "- GroupMessages.pause: {}\n"
 
 
 def exported(scene: CouncilScene, calls: str) -> tuple[dict[str, Any], str]:

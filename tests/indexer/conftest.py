@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from chainkit_indexer.types import Idle, StepResult
 from localnet import commands
 from support import payloads
 from support.chains.chain import LocalChain
+from support.indexer.warm_indexer import WarmIndexer
 
 GROUP = b"\x11" * 32
 PASSWORD = "correct horse"
@@ -110,6 +112,12 @@ def environment() -> dict[str, str]:
 @pytest.fixture(scope="module", autouse=True)
 def forked(commands_are_warm: None) -> None:
     """All commands are forks."""
+
+
+@pytest.fixture(scope="module")
+def warm_indexer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmIndexer]:
+    with WarmIndexer(tmp_path_factory.mktemp("warm") / "stderr") as running:
+        yield running
 
 
 @pytest.fixture

@@ -23,7 +23,6 @@ from support.seeds import IS_SOAK, is_of_a_day, seeds
 SEEDS = seeds(fixed=2, of_day=1, in_soak=60)
 ROUNDS = 60 if IS_SOAK else 20
 STEPS_PER_ROUND = 5
-ENDPOINTS = 3
 
 ALL_FAULTS = (*faults.UNTRUE, *faults.HARMLESS, *broken_answers.BROKEN, broken_answers.OUT_OF_ORDER)
 SHOWS_ANOTHER_BRANCH = {"logs: of the other branch", "header: of the other branch",

@@ -38,12 +38,6 @@ KILLS = {"sqlite": 20, "postgres": 5}
 pytestmark = pytest.mark.timeout(300 * SOAK)
 
 
-@pytest.fixture(scope="module")
-def warm_indexer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmIndexer]:
-    with WarmIndexer(tmp_path_factory.mktemp("warm") / "stderr") as running:
-        yield running
-
-
 @dataclass
 class Mortal:
     """A node whose process is killed again and again, and what its databases may hold."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -14,18 +13,11 @@ from chainkit_node.inspection.snapshot import NodeStatus
 from chainkit_node.replicating.intake import Intake, Source
 from chainkit_node.replicating.own_ids import UngivenIds
 from localnet.postgres import Postgres
+from support.network.held_logs import Ignored
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 from support.reporting import ACCUSED, KEYS, OTHER, OWN, Host, gap, proof, register, slow
 
 NOW = BEGIN_NS / SECOND_NS + 60.0
-
-
-class Ignored:
-    """Takes evidence, and does nothing."""
-
-    def submit_own_safety(
-        self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
-    ) -> None: ...
 
 
 def status_of(database: Path | str) -> NodeStatus:

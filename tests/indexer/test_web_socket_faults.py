@@ -21,12 +21,6 @@ MOST_SECONDS = 60.0
 """After which a process that does not end by itself is killed, and a test that waits gives up."""
 
 
-@pytest.fixture(scope="module")
-def warm_indexer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WarmIndexer]:
-    with WarmIndexer(tmp_path_factory.mktemp("warm") / "stderr") as running:
-        yield running
-
-
 @pytest.fixture
 def chain(local_deployment: Deployment, tmp_path: Path) -> Iterator[LocalChain]:
     with timed_chain(local_deployment, tmp_path) as running:

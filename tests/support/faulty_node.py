@@ -38,6 +38,7 @@ from chainkit_node.watching.about_self import Hosted
 from chainkit_node.watching.own_certificate import OwnCertificate
 from support.indexer.loop_results import idle
 from support.network.certificates import Authority, make_authority
+from support.network.held_logs import Ignored
 from support.network.originator import Originator
 from support.reporting import ACCUSED, KEYS, OWN, Host
 
@@ -50,12 +51,6 @@ LIMITS = ReadyLimits(lag_blocks=10)
 
 def _well() -> None:
     """An own log that is known."""
-
-
-class _Ignored:
-    """Takes evidence, and does nothing."""
-
-    def submit_own_safety(self, *_: object) -> None: ...
 
 
 @dataclass
@@ -111,7 +106,7 @@ class FaultyNode:
         """Store envelopes of a node, as its stream brought them."""
         intake = Intake(
             self.host.store,
-            cast(Any, _Ignored()),
+            Ignored(),
             lambda: int(self.now * NANOSECONDS_PER_SECOND),
             lambda new, late: None,
             lambda _: None,

@@ -26,7 +26,6 @@ from chainkit.protocol.proto import message_contents_pb2
 from chainkit.signatures import SigningKey, keccak256
 
 AT_NS = 1_735_689_600_000_000_000
-CONTEXT = b"IDENTITY UPDATE SIGNATURE"
 
 
 def _seed(name: str) -> bytes:

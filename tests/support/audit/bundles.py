@@ -19,11 +19,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from chainkit.contracts.deployment import DeploymentRecord, parse_deployment_record
-from chainkit.council.evidence import Verdict, verify_bundle
+from chainkit.council.evidence import BundleVerdict, Verdict, verify_bundle
 from chainkit.documents.canonical import line_bytes, page_bytes
-from chainkit.errors import MalformedEnvelope
+from chainkit.errors import MalformedData, MalformedEnvelope
 from chainkit.evidence.bundle import FILE_NAMES
 from chainkit.evidence.findings import finding_id
 from chainkit.evidence.folder import read_bundle
@@ -248,15 +249,25 @@ def copied(scene: BundleScene, root: Path) -> BundleScene:
     return replace(scene, root=root)
 
 
+def verified(scene: BundleScene) -> BundleVerdict:
+    """Return all that the bundle shows."""
+    bundle = read_bundle(scene.bundle)
+    return verify_bundle(scene.bundle, bundle, scene.trusted_hash, scene.record)
+
+
 def proved(scene: BundleScene) -> set[tuple[int, bytes | None]]:
     """The nodes and transactions of the payloads that the bundle proves to be served."""
-    bundle = read_bundle(scene.bundle)
-    result = verify_bundle(scene.bundle, bundle, scene.trusted_hash, scene.record)
     return {
-        (bundle.node_id, finding.transaction_hash)
-        for finding in result.findings
+        (read_bundle(scene.bundle).node_id, finding.transaction_hash)
+        for finding in verified(scene).findings
         if finding.verdict is Verdict.PROVED
     }
+
+
+def refused(scene: BundleScene, words: str) -> None:
+    """Check that the bundle is refused as malformed, with these words."""
+    with pytest.raises(MalformedData, match=words):
+        proved(scene)
 
 
 def guilty(scene: BundleScene) -> set[tuple[int, bytes | None]]:

@@ -27,8 +27,6 @@ class Branches:
 
     before: LocalChain
     after: LocalChain
-    fork_height: int
-    """Height of the highest block that both have."""
 
 
 @contextmanager
@@ -56,7 +54,7 @@ def two_branches(deployment: Deployment, folder: Path) -> Iterator[Branches]:
         for raws in branch:
             mine_block(after, raws)
         after.publish_message(GROUP, payloads.commit(GROUP, seed=77), 7)
-        yield Branches(before, after, fork.number)
+        yield Branches(before, after)
 
 
 @contextmanager

@@ -82,16 +82,16 @@ class LocalChain:
         return parse_bytes(value, 32)
 
     def publish_message(self, group_id: bytes, payload: bytes, sender: int = 2) -> bytes:
-        data = _call("addMessage(bytes32,bytes)", group_id, payload)
+        data = calldata_of("addMessage(bytes32,bytes)", group_id, payload)
         return self.send(self.record.group_messages.address, data, sender)
 
     def publish_identity_update(self, inbox_id: bytes, payload: bytes, sender: int = 2) -> bytes:
-        data = _call("addIdentityUpdate(bytes32,bytes)", inbox_id, payload)
+        data = calldata_of("addIdentityUpdate(bytes32,bytes)", inbox_id, payload)
         return self.send(self.record.identity_updates.address, data, sender)
 
     def add_node(self, owner_address: str, public_key: bytes, http_address: str) -> int:
         """Register a node and return its id."""
-        data = _call("addNode(address,bytes,string)", owner_address, public_key, http_address)
+        data = calldata_of("addNode(address,bytes,string)", owner_address, public_key, http_address)
         transaction = self.send(self.record.node_registry.address, data, REGISTRY_OWNER)
         receipt = self.endpoint.receipt(transaction)
         assert receipt is not None and receipt["status"] == "0x1", receipt
@@ -122,7 +122,8 @@ class LocalChain:
         self.anvil.request("anvil_rollback", depth)
 
 
-def _call(signature: str, *arguments: object) -> bytes:
+def calldata_of(signature: str, *arguments: object) -> bytes:
+    """Return the calldata of a call, such as of ``addNode(address,bytes,string)``."""
     types = signature[signature.index("(") + 1 : -1].split(",")
     return keccak256(signature.encode())[:4] + eth_abi.encode(types, arguments)
 

@@ -18,18 +18,16 @@ from typing import Any, Final, Self
 
 import requests
 
-from chainkit.chain import Endpoint, RetryPolicy
-from chainkit.errors import ChainError
 from localnet.ports import free_port
 from localnet.process import end, end_with_parent
 from support.chains.chain import dev_address
+from support.chains.starting import answering_endpoint
 from support.project import ROOT
 
 CHAIN_ID: Final = 1337
 _SECRET: Final = b"\7" * 32
 _ZERO: Final = "0x" + 64 * "0"
 _FUNDED: Final = 10**21
-_PATIENCE_SECONDS: Final = 60.0
 _BLOCK_SECONDS: Final = 12
 _GENESIS_SECONDS_AGO: Final = 10**6
 _ENGINE: Final = {"osaka": ("V3", "V5", "V4"), "amsterdam": ("V4", "V6", "V5")}
@@ -81,15 +79,7 @@ class Geth:
                 start_new_session=True,
                 preexec_fn=end_with_parent,
             )
-        self.endpoint = Endpoint.connect(self.url, retry=RetryPolicy(attempts=1))
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                self.endpoint.chain_id()
-                break
-            except ChainError:
-                assert time.monotonic() < until, (folder / "log").read_text()
-                time.sleep(0.1)
+        self.endpoint = answering_endpoint(self.url, folder / "log")
 
     def __enter__(self) -> Self:
         return self

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Self
 
-from chainkit.chain import Endpoint, RetryPolicy
-from chainkit.errors import ChainError
 from chainkit_client.mls.program import find_node
 from localnet.ports import free_port
 from localnet.process import end, end_with_parent
+from support.chains.starting import answering_endpoint
 from support.project import ROOT
 
 _FOLDER: Final = ROOT / ".cache" / "hardhat"
-_PATIENCE_SECONDS: Final = 60.0
 
 
 def program() -> Path | None:
@@ -48,15 +45,7 @@ class Hardhat:
                 start_new_session=True,
                 preexec_fn=end_with_parent,
             )
-        self.endpoint = Endpoint.connect(self.url, retry=RetryPolicy(attempts=1))
-        until = time.monotonic() + _PATIENCE_SECONDS
-        while True:
-            try:
-                self.endpoint.chain_id()
-                break
-            except ChainError:
-                assert time.monotonic() < until, log_path.read_text()
-                time.sleep(0.1)
+        self.endpoint = answering_endpoint(self.url, log_path)
 
     def __enter__(self) -> Self:
         return self

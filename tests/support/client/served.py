@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from chainkit.misbehavior.evidence import Weight, judge_safety
+from chainkit.misbehavior.report import parse_unsigned
 from chainkit.protocol import wire
 from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.signatures import SigningKey, keccak256
 from chainkit.types import TopicKind
+from chainkit_client.breach import Breach
 from chainkit_client.reading.held import MemoryLogs
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from support import mls, publishes
@@ -18,6 +21,13 @@ NODE, PEER = Originator(100), Originator(200, SigningKey(b"\4" * 32))
 KEYS = Keys({each.node_id: each.key.public_key for each in (NODE, PEER)})
 TOPIC = TopicKind.GROUP_MESSAGE.topic(publishes.GROUP_ID)
 NOW_NS = BEGIN_NS + 60 * SECOND_NS
+
+
+def weight(breach: Breach) -> Weight:
+    """How much a breach's report weighs for who knows the nodes' keys."""
+    report = breach.report(NOW_NS)
+    assert report is not None
+    return judge_safety(parse_unsigned(report), KEYS.by_node, NOW_NS).weight
 
 
 def of_chain(

@@ -11,6 +11,7 @@ from support.council.fake_registry import node_key
 from support.council.scene import REASON, CouncilScene
 
 CALLS = "- NodeRegistry.updateHealth: {tokenId: 100, isHealthy: false}\n"
+PAUSE = "- GroupMessages.pause: {}\n"
 
 
 def with_node(chain: LocalChain) -> None:
@@ -50,6 +51,16 @@ def sign(scene: CouncilScene, owner: int, path: Path | None = None) -> Outcome:
 def execute(scene: CouncilScene, *options: object) -> Outcome:
     arguments = (*scene.rpc, *scene.files, *options)
     return run("council", "execute", proposal_path(scene), *arguments)
+
+
+def status(scene: CouncilScene, *options: object) -> Outcome:
+    return run("council", "status", proposal_path(scene), *scene.rpc, *scene.files, *options)
+
+
+def paused_by_two(scene: CouncilScene) -> None:
+    """Leave a proposal with enough signatures, which pauses GroupMessages."""
+    assert propose(scene, PAUSE).code == 0
+    assert (sign(scene, 0).code, sign(scene, 1).code) == (0, 0)
 
 
 def status_on_chain(scene: CouncilScene) -> str:

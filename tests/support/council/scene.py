@@ -50,12 +50,11 @@ class CouncilScene:
     chain: LocalChain
     council: Council
     folder: Path
-    owner_count: int
 
     @classmethod
     def at(cls, chain: LocalChain, folder: Path) -> CouncilScene:
         """Return the scene with the council file of a folder."""
-        return cls(chain, read_council(folder / "council.json"), folder, 0)
+        return cls(chain, read_council(folder / "council.json"), folder)
 
     @property
     def record(self) -> DeploymentRecord:
@@ -146,19 +145,19 @@ def scene_of(
     """Create a Safe of a deployed release for owners, and hand all contracts over to it."""
     safe = create_safe(chain.anvil, version, owners, threshold, singleton=singleton)
     _hand_over(chain, safe)
-    return _scene(chain, folder, safe, len(owners))
+    return _scene(chain, folder, safe)
 
 
 def plain_scene(chain: LocalChain, folder: Path) -> CouncilScene:
     """Leave the contracts with the development account that the deployment gave them to."""
-    return _scene(chain, folder, bytes.fromhex(dev_address(COUNCIL)[2:]), 1)
+    return _scene(chain, folder, bytes.fromhex(dev_address(COUNCIL)[2:]))
 
 
-def _scene(chain: LocalChain, folder: Path, account: bytes, owners: int) -> CouncilScene:
+def _scene(chain: LocalChain, folder: Path, account: bytes) -> CouncilScene:
     state = ContractState(chain.endpoint, chain.endpoint.head().reference)
     council = find_account_state(state, chain.record.chain_id, account).council
     write_council(folder / "council.json", council)
-    return CouncilScene(chain, council, folder, owners)
+    return CouncilScene(chain, council, folder)
 
 
 def _hand_over(chain: LocalChain, safe: bytes) -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from eth_abi.abi import encode
-
 from chainkit.chain import Endpoint
 from chainkit.council.calls import Call
 from chainkit.council.log.proposals import KeptProposals
@@ -15,9 +13,9 @@ from chainkit.council.log.trail import Trail, read_trail
 from chainkit.council.proposal import Evidence, Proposal, SafeSettings
 from chainkit.council.proposal.drafting import Terms, draft
 from chainkit.council.safe import InnerCall, SafeTransaction, pack
-from chainkit.signatures import SigningKey, keccak256
+from chainkit.signatures import SigningKey
 from chainkit.types import Log
-from support.chains.chain import dev_secret
+from support.chains.chain import calldata_of, dev_secret
 from support.command_line import Outcome, run
 from support.council.scene import OWNER_NUMBERS, PAYER, REASON, CouncilScene
 
@@ -117,11 +115,6 @@ def sent(scene: CouncilScene, to: bytes, data: bytes, sender: int) -> bytes:
 def to_safe(scene: CouncilScene, signature: str, *arguments: object) -> InnerCall:
     """Return a call of the Safe by itself, such as of ``enableModule(address)``."""
     return InnerCall(scene.council.account, calldata_of(signature, *arguments))
-
-
-def calldata_of(signature: str, *arguments: object) -> bytes:
-    types = signature[signature.index("(") + 1 : -1].split(",")
-    return keccak256(signature.encode())[:4] + encode(types, arguments)
 
 
 class HidingEndpoint(Endpoint):

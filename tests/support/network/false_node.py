@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, Self
 
 from chainkit.protocol.log_ranges import LogRange
@@ -132,12 +131,7 @@ class FalseNodes:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.end(self._end())
 
     def add(self, liar: Liar, key: SigningKey, register: Callable[[SigningKey, str], int]) -> Any:

@@ -11,7 +11,6 @@ import os
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from support.network.loop_thread import LoopThread
@@ -39,12 +38,7 @@ class TcpProxy:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._loop.end(self._end())
 
     def gate(self) -> Gate:

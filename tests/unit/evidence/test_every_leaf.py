@@ -18,14 +18,22 @@ import pytest
 
 from chainkit.cli.council.triage_output import ranking_json
 from chainkit.cli.council.verify_output import echo_bundle
-from chainkit.council.evidence import BundleVerdict, verify_bundle
+from chainkit.council.evidence import BundleVerdict
 from chainkit.council.triage.checks import Examiner
 from chainkit.council.triage.files import find_evidence
 from chainkit.council.triage.ranking import rank
 from chainkit.documents.canonical import line_bytes
 from chainkit.errors import ChainkitError
-from chainkit.evidence.folder import read_bundle
-from support.audit.bundles import ACCUSED, OTHER, BundleScene, bundle_scene, copied, relabel, reseal
+from support.audit.bundles import (
+    ACCUSED,
+    OTHER,
+    BundleScene,
+    bundle_scene,
+    copied,
+    relabel,
+    reseal,
+    verified,
+)
 from support.seeds import cases_of_the_day
 
 MARKER = "decafbad" * 2
@@ -135,11 +143,6 @@ def write_line(scene: BundleScene, name: str, number: int, forged: dict[str, Any
     lines[number] = line_bytes(forged)
     path.write_bytes(b"".join(lines))
     reseal(scene.bundle)
-
-
-def verified(scene: BundleScene) -> BundleVerdict:
-    bundle = read_bundle(scene.bundle)
-    return verify_bundle(scene.bundle, bundle, scene.trusted_hash, scene.record)
 
 
 def facts(result: BundleVerdict) -> set[tuple[object, ...]]:

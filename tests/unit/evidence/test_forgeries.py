@@ -25,6 +25,7 @@ from support.audit.bundles import (
     BundleScene,
     bundle_scene,
     proved,
+    refused,
     relabel,
     reseal,
     rewrite_line,
@@ -32,11 +33,6 @@ from support.audit.bundles import (
 from support.chains.proved_chain import Emitted, Sent
 
 pytest_plugins = ["support.audit.bundle_fixtures"]
-
-
-def refused(scene: BundleScene, words: str) -> None:
-    with pytest.raises(MalformedData, match=words):
-        proved(scene)
 
 
 def test_verify_bundle__named_for_another_node__proves_nothing(scene: BundleScene) -> None:

@@ -12,6 +12,7 @@ from chainkit.errors import ConfigurationError, MalformedData
 from support.audit.bundles import (
     BundleScene,
     proved,
+    refused,
     reseal,
     rewrite_line,
 )
@@ -20,11 +21,6 @@ from support.command_line import run
 pytest_plugins = ["support.audit.bundle_fixtures"]
 
 FILES = ("bundle.json", "headers.rlp", "transactions.jsonl", "findings.jsonl")
-
-
-def refused(scene: BundleScene, words: str) -> None:
-    with pytest.raises(MalformedData, match=words):
-        proved(scene)
 
 
 @pytest.mark.parametrize(

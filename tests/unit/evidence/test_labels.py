@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from chainkit.council.evidence import BundleVerdict, verify_bundle
+from chainkit.council.evidence import BundleVerdict
 from chainkit.errors import ChainkitError, MalformedData
-from chainkit.evidence.folder import read_bundle
 from support.audit.bundles import (
     BundleScene,
     bundle_scene,
@@ -19,6 +18,7 @@ from support.audit.bundles import (
     reseal,
     rewrite_line,
     usual_findings,
+    verified,
 )
 from support.command_line import run
 
@@ -43,11 +43,6 @@ VALUES: dict[str, list[Any]] = {
     "block_number": [7],
     "log_index": [7],
 }
-
-
-def verified(scene: BundleScene) -> BundleVerdict:
-    bundle = read_bundle(scene.bundle)
-    return verify_bundle(scene.bundle, bundle, scene.trusted_hash, scene.record)
 
 
 def shown(result: BundleVerdict) -> set[tuple[object, ...]]:

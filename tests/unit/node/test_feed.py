@@ -23,19 +23,13 @@ from chainkit_node.live.hub import Hub
 from chainkit_node.storage.gaps import GapRow, GapState, fill_gaps, insert_gap
 from chainkit_node.types import Selection
 from support.chains.fake_chain import FakeChain, Post, update
+from support.immediate_loop import ImmediateLoop
 from support.indexer.fake_node import FakeNode
 from support.seeds import seeds
 
 SEEDS = seeds(fixed=3, of_day=1, in_soak=100)
 ALL = Selection(originator_ids=frozenset([0]))
 OWN = 100
-
-
-class AtOnce:
-    """A loop that calls at once: the test is its only thread."""
-
-    def call_soon_threadsafe(self, function: Any, *arguments: Any) -> None:
-        function(*arguments)
 
 
 class Node:
@@ -46,7 +40,7 @@ class Node:
         self.indexer = FakeNode(self.chain, path)
         self.log = EnvelopeLog(self.indexer.store)
         self.hub = Hub()
-        loop: Any = AtOnce()
+        loop: Any = ImmediateLoop()
         self.observers = (
             InboxFollower(self.indexer.store, self.log),
             ChainFeed(self.log, self.hub, Handover(loop)),
@@ -118,7 +112,7 @@ def test_look__another_process_commits_and_reorgs__hands_on_each_envelope_once(
 ) -> None:
     async def play() -> None:
         chance = random.Random(seed)
-        loop: Any = AtOnce()
+        loop: Any = ImmediateLoop()
         hub = Hub()
         feed = DatabaseFeed(node.log, hub, Handover(loop))
         both = Selection(originator_ids=frozenset([0, OWN]))
@@ -166,7 +160,7 @@ def test_look__another_process_fills_a_gap__tells_streams_that_have_what_lies_ab
     node: Node,
 ) -> None:
     async def play() -> None:
-        loop: Any = AtOnce()
+        loop: Any = ImmediateLoop()
         hub, store = Hub(), node.indexer.store
         feed = DatabaseFeed(node.log, hub, Handover(loop))
         stream = hub.subscribe([Selection(originator_ids=frozenset([OWN]))])

@@ -17,6 +17,7 @@ from chainkit_node.live.handover import Handover
 from chainkit_node.live.hub import Hub, Subscription
 from chainkit_node.types import Selection
 from support.chains.fake_chain import Post, SparseChain, update
+from support.immediate_loop import ImmediateLoop
 from support.indexer.followed_inboxes import (
     ANN,
     BEN,
@@ -103,13 +104,6 @@ def test_follow__reorg_takes_back_a_late_update__what_built_on_it_is_refused_aga
     assert [each[0] for each in node.refused()] == [400]
 
 
-class AtOnce:
-    """A loop that calls at once: the test is its only thread."""
-
-    def call_soon_threadsafe(self, function: Any, *arguments: Any) -> None:
-        function(*arguments)
-
-
 class Reader:
     """A stream as ``Stream`` reads it: it goes back where it is told to."""
 
@@ -146,7 +140,7 @@ def test_feeds__ids_in_any_order_and_reorgs__streams_end_with_what_is_stored(
     async def play() -> None:
         chance = random.Random(seed)
         ids = chance.sample(range(1, 10_000), 200)
-        loop: Any = AtOnce()
+        loop: Any = ImmediateLoop()
         hubs = Hub(), Hub()
         feeds = [ChainFeed(node.log, hubs[0], Handover(loop))]
         other = DatabaseFeed(node.log, hubs[1], Handover(loop))

@@ -43,16 +43,11 @@ class Story:
 
     world: World
     acknowledged: set[bytes] = field(default_factory=set)
-    restored: int = 0
     is_mending: bool = False
     is_live: bool = False
     """Once all was mended, each message reached all honest nodes within LIVE_SECONDS."""
     silent: set[tuple[int, int]] = field(default_factory=set)
     """Honest nodes with others whose own streams they have not open in the end."""
-    crashes: int = 0
-    reorgs: int = 0
-    retracted: int = 0
-    """Reorgs that changed what the registry says."""
 
     @property
     def honest(self) -> list[SimulatedNode]:
@@ -129,8 +124,6 @@ async def _mine(story: Story) -> None:
 def _reorganise(story: Story) -> None:
     chain = story.world.chain
     old, new = chain.head, chain.reorganise(story.world.seconds())
-    story.reorgs += 1
-    story.retracted += old.nodes != new.nodes
     is_other = old.payloads != new.payloads[: len(old.payloads)]
     for node in story.world.nodes.values():
         if node.liar is not None and node.liar.fork is None and is_other:
@@ -145,7 +138,6 @@ async def _step(story: Story, backups: dict[int, dict[int, MemoryLog]]) -> None:
         _publish(story, node)
     elif action < 0.7:
         if node.is_up:
-            story.crashes += 1
             await node.crash()
         else:
             node.start()
@@ -170,7 +162,6 @@ async def _restore(story: Story, node: SimulatedNode, backup: dict[int, MemoryLo
         return
     if not _learns_its_own(story, node):
         return
-    story.restored += 1
     await node.crash()
     node.restore(backup)
     node.start()

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chainkit.misbehavior.evidence import Weight, judge_safety
-from chainkit.misbehavior.report import parse_unsigned
+from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.types import Misbehavior
-from chainkit_client.breach import Breach
 from chainkit_client.checking.comparison import (
     NodeLog,
     find_dangling,
@@ -23,7 +21,7 @@ from chainkit_client.checking.comparison import (
 from chainkit_client.reading.answer import read_answer
 from chainkit_client.reading.held import MemoryLogs
 from support import publishes
-from support.client.served import KEYS, NODE, NOW_NS, PEER
+from support.client.served import KEYS, NODE, NOW_NS, PEER, weight
 from support.network.originator import SECOND_NS
 
 LOG = NODE.log(9)
@@ -42,12 +40,6 @@ def answered(envelopes: Iterable[bytes], node_id: int = PEER.node_id, after_id: 
 
 def without(*missing: int) -> list[bytes]:
     return [each for number, each in enumerate(LOG, 1) if number not in missing]
-
-
-def weight(breach: Breach) -> Weight:
-    report = breach.report(NOW_NS)
-    assert report is not None
-    return judge_safety(parse_unsigned(report), KEYS.by_node, NOW_NS).weight
 
 
 def omitted(logs: list[NodeLog], now_ns: int = NOW_NS) -> dict[int, tuple[int, ...]]:

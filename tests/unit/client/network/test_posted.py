@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,13 +21,6 @@ from support.endpoints.fake_endpoint import FakeProvider
 from support.message_proofs import RECORD
 
 ANN, BEN = update("ann"), update("ben")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path / "client.db", "password", cost=2)
-    yield opened
-    opened.close()
 
 
 class Searched:

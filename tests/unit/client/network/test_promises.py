@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
-
 from chainkit_client.network.promises import PROMISE_SECONDS, Promises
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope, read_envelope
 from chainkit_client.storage.store import Store
@@ -14,13 +9,6 @@ from chainkit_client.topics.following import Topic
 from support import publishes
 from support.client.served import KEYS, NODE, NOW_NS, TOPIC
 from support.network.originator import SECOND_NS
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    opened = Store.open(tmp_path / "client.db", "password", cost=2)
-    yield opened
-    opened.close()
 
 
 def promise(number: int, payload: bytes | None = None) -> VerifiedEnvelope:

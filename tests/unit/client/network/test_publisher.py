@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import grpc
 import pytest
 
-from chainkit.nodes.outcomes import Conflict, NodeLost, NodeUnreached, Unavailable
+from chainkit.nodes.outcomes import Conflict, NodeLost, NodeUnreached
 from chainkit.protocol.proto.envelopes_pb2 import OriginatorEnvelope
 from chainkit.service.refusals import PassedOn
 from chainkit.signatures import SigningKey
@@ -27,7 +27,6 @@ COMMIT = publishes.commit({})
 PAYER = SigningKey(b"\7" * 32)
 UNREACHED = NodeUnreached("node", "a connection", "none")
 LOST = NodeLost("node", "an answer", "none")
-LAGS = Unavailable(grpc.StatusCode.UNAVAILABLE, "it lags", b"details")
 BEHIND = Conflict(grpc.StatusCode.ABORTED, "behind", b"details")
 
 

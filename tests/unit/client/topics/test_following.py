@@ -13,11 +13,10 @@ from chainkit.misbehavior.evidence import Weight, judge_safety
 from chainkit.misbehavior.report import parse_unsigned
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.types import Place
-from chainkit_client.breach import Breach
 from chainkit_client.ordering.ranges import RangeRequest
 from chainkit_client.topics.following import Followed, Topic
 from support import mls, publishes
-from support.client.served import KEYS, NODE, NOW_NS, PEER, TOPIC, of_chain
+from support.client.served import KEYS, NODE, NOW_NS, PEER, TOPIC, of_chain, weight
 from support.network.originator import SECOND_NS, Originator
 
 SENDERS = {each.node_id: each for each in (NODE, PEER)}
@@ -51,12 +50,6 @@ def deny(topic: Topic, place: Place, *node_ids: int) -> None:
 
 def places(followed: Followed) -> list[Place]:
     return [each.envelope.place for each in followed.applied]
-
-
-def weight(breach: Breach) -> Weight:
-    report = breach.report(NOW_NS)
-    assert report is not None
-    return judge_safety(parse_unsigned(report), KEYS.by_node, NOW_NS).weight
 
 
 @pytest.mark.conforms("C11")

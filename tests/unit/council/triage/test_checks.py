@@ -40,13 +40,6 @@ def scene(tmp_path: Path) -> BundleScene:
     return bundle_scene(tmp_path)
 
 
-@pytest.fixture
-def heap(tmp_path: Path) -> Path:
-    path = tmp_path / "evidence"
-    path.mkdir()
-    return path
-
-
 def examined(
     scene: BundleScene, heap: Path, examiner: Examiner | None = None
 ) -> tuple[dict[str, Claim], dict[str, Dismissed]]:

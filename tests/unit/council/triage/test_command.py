@@ -36,13 +36,6 @@ def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BundleScene:
     return bundle_scene(tmp_path)
 
 
-@pytest.fixture
-def heap(tmp_path: Path) -> Path:
-    path = tmp_path / "evidence"
-    path.mkdir()
-    return path
-
-
 def put_bundle(scene: BundleScene, heap: Path, name: str, key: object = REPORTER) -> None:
     scene.write(reporter=Reporter(REPORTED_AT, key), out=name)  # type: ignore[arg-type]
     shutil.move(scene.root / name / f"node-{ACCUSED}", heap / name)

@@ -21,7 +21,6 @@ from tools.gas_study.rows import read_rows
 
 ROWS = {row.key: row.gas for row in read_rows(study.SNAPSHOT) if row.table != "registry"}
 RULES_OF = {"cancun": "cancun", "osaka": "prague"}
-HASH_SIZE = 32
 
 # Case of the study, variant here, sequence id of the message.
 WHOLE = [

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -31,6 +28,7 @@ from chainkit_node.inspection.text_form import as_text
 from chainkit_node.replicating.intake import Intake, Source
 from chainkit_node.replicating.own_ids import UngivenIds
 from support.chains.fake_chain import update
+from support.network.held_logs import Ignored
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
 from support.node_status import healthy, peer
 from support.reporting import (
@@ -50,20 +48,6 @@ from support.reporting import (
 PEER = Originator(ACCUSED, KEYS[ACCUSED])
 UNLISTED = Originator(900, SigningKey(b"\x09" * 32))
 NOW = BEGIN_NS / SECOND_NS + 60.0
-
-
-class Ignored:
-    """Takes evidence, and does nothing."""
-
-    def submit_own_safety(
-        self, node_id: int, misbehavior: Misbehavior, envelopes: Sequence[bytes]
-    ) -> None: ...
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    with closing(Host(tmp_path / "node.db")) as host:
-        yield host
 
 
 def take(host: Host, originator: Originator, *envelopes: bytes) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import pytest
 
@@ -24,13 +23,6 @@ from support.reporting import ACCUSED, KEYS, LISTING, OTHER, OWN, Host
 
 ONE = Originator(ACCUSED, KEYS[ACCUSED])
 DIRECT = Source(ONE.node_id, ONE.key.public_key, is_direct=True)
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    made = Host(tmp_path / "node.db")
-    yield made
-    made.close()
 
 
 def test_known__a_chain_and_other_logs__all_that_is_or_was_held(host: Host) -> None:

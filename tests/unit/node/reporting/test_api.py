@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TypeVar
 
 import pytest
@@ -24,13 +23,6 @@ from support.reporting import KEYS, OWN, Host, proof, slow
 
 ANN, BEN = Caller("ipv4:192.0.2.1:1"), Caller("ipv4:192.0.2.2:1")
 _Answer = TypeVar("_Answer")
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    made = Host(tmp_path / "node.db")
-    yield made
-    made.close()
 
 
 class Served:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -43,13 +41,6 @@ from support.reporting import (
 
 QUERY = message_api_pb2.QueryEnvelopesRequest(limit=7)
 DUPLICATE = Misbehavior.DUPLICATE_SEQUENCE_ID
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    made = Host(tmp_path / "node.db")
-    yield made
-    made.close()
 
 
 @pytest.mark.conforms("N51")

@@ -23,7 +23,7 @@ from chainkit_node.inspection.chain_view import ChainView
 from chainkit_node.inspection.live import Checks, LiveView
 from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
-from chainkit_node.network import NetworkTasks
+from chainkit_node.network_tasks import NetworkTasks
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.freshness import ChainFreshness
 from chainkit_node.originating.last_refusal import LastRefusal

@@ -13,7 +13,6 @@ from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.judging import HeldEnvelope
 from chainkit.misbehavior.types import Misbehavior
 from chainkit_client.breach import Breach
-from chainkit_client.checking.asking import NodeAnswers, NodeAsker
 from chainkit_client.checking.comparison import (
     NodeLog,
     Omission,
@@ -24,6 +23,7 @@ from chainkit_client.checking.comparison import (
     ids_in_words,
 )
 from chainkit_client.checking.findings import Finding, found_breach
+from chainkit_client.checking.node_asker import NodeAnswers, NodeAsker
 from chainkit_client.reading.verified import Keys
 
 SETTLE_SECONDS: Final = 5.0

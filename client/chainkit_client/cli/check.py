@@ -24,10 +24,10 @@ from chainkit.service.log_lines import one_line
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import deployment_option, json_option, rpc_option
 from chainkit.types import BlockReference, Node
-from chainkit_client.checking.asking import NodeAsker
 from chainkit_client.checking.check import Checker, NodeCheck
+from chainkit_client.checking.check_output import check_as_json, check_as_metrics, check_as_text
 from chainkit_client.checking.findings import Finding
-from chainkit_client.checking.pages import check_as_json, check_as_metrics, check_as_text
+from chainkit_client.checking.node_asker import NodeAsker
 from chainkit_client.cli.reports import (
     evidence_option,
     hand_in,

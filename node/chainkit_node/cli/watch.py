@@ -27,12 +27,12 @@ from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.options import echo_json, file_option, json_option, rpc_option
 from chainkit.text.hexadecimal import hex0x
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, BlockReference, Node
-from chainkit_node.inspection.asking import PATIENCE_SECONDS, NetworkAsker
 from chainkit_node.inspection.network import (
     NetworkStatus,
     find_network_attention,
     network_as_json,
 )
+from chainkit_node.inspection.network_asker import PATIENCE_SECONDS, NetworkAsker
 from chainkit_node.inspection.network_text import network_as_text
 from chainkit_node.inspection.snapshot import BlockStatus
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from chainkit.nodes.connection import NodeConnection
 from chainkit.nodes.outcomes import ConnectionLost
-from chainkit_client.checking.asking import NodeAnswers, NodeAsker
+from chainkit_client.checking.node_asker import NodeAnswers, NodeAsker
 from chainkit_client.reading.verified import Keys
 
 

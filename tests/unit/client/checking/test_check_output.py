@@ -10,8 +10,8 @@ from chainkit.misbehavior.evidence import Weight
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.types import BlockReference
 from chainkit_client.checking.check import NodeCheck
+from chainkit_client.checking.check_output import check_as_json, check_as_metrics, check_as_text
 from chainkit_client.checking.findings import Finding
-from chainkit_client.checking.pages import check_as_json, check_as_metrics, check_as_text
 
 BLOCK = BlockReference(7, b"\xab" * 32)
 TAKEN_NS = 1_700_000_000 * 10**9

@@ -18,8 +18,8 @@ from chainkit.protocol.envelope import sign_originator_envelope
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import Node
-from chainkit_node.inspection.asking import NetworkAsker
 from chainkit_node.inspection.network import Accusation, NodeAnswer
+from chainkit_node.inspection.network_asker import NetworkAsker
 from support.network.originator import Originator
 from support.reporting import ACCUSED, KEYS, NOW_NS, OTHER, claim, proof, slow
 

@@ -20,7 +20,7 @@ from chainkit_indexer.storage.location import parse_location
 from chainkit_node.originating.clock_check import MOST_SECONDS_APART
 from chainkit_node.serving.open_files import OTHER_FILES, fit, open_files
 from chainkit_node.settings import StrangerLimits
-from chainkit_node.watching.own_certificate import RENEW_SECONDS, judge
+from chainkit_node.watching.own_certificate import RENEW_SECONDS, check_certificate
 
 LEAST_FREE: Final = 0.1
 """Part of a disk; the alarm DiskNearlyFull has the same."""
@@ -93,16 +93,16 @@ def _look_at_certificate(certificate: Path | None, key: Path | None) -> str:
         raise ConfigurationError(missing, "certificate and key together", "one of them")
     files = CertificateFiles(certificate, key)
     ServerCertificate(files)
-    judged = judge(files, None)
-    if judged.fault is not None:
+    state = check_certificate(files, None)
+    if state.fault is not None:
         raise ConfigurationError(
-            "certificate", "one that is valid now", judged.fault, str(certificate)
+            "certificate", "one that is valid now", state.fault, str(certificate)
         )
-    days = (judged.ends_at - now()) / _DAY_SECONDS
+    days = (state.ends_at - now()) / _DAY_SECONDS
     if days < LEAST_DAYS:
         expected = f"{LEAST_DAYS:g} days until it ends"
         raise ConfigurationError("certificate", expected, f"{days:.1f}", str(certificate))
-    return f"{days:.0f} days until it ends; of {', '.join(judged.names) or 'no name'}"
+    return f"{days:.0f} days until it ends; of {', '.join(state.names) or 'no name'}"
 
 
 def _look_at_endpoint(url: str, given: ServiceFiles, ages: dict[str, float]) -> str:

@@ -25,7 +25,7 @@ _LOOK_SECONDS: Final = 1.0
 """Before a node was heard in this process: the first envelope may be signed soon."""
 _ANSWER_SECONDS: Final = 4.0
 
-Told = Callable[[int, int, float], None]
+ReportClock = Callable[[int, int, float], None]
 """Takes a node's id, the node's clock in nanoseconds since 1970, and how long the answer took."""
 
 
@@ -33,12 +33,15 @@ class PeerClocks:
     """A task on the event loop's thread."""
 
     def __init__(
-        self, listing: Callable[[], Listing], connect: Callable[[Node], Peer], told: Told
+        self,
+        listing: Callable[[], Listing],
+        connect: Callable[[Node], Peer],
+        report_clock: ReportClock,
     ) -> None:
         """Take the registry's nodes, and a function that connects to a node without a token."""
         self._listing = listing
         self._connect = connect
-        self._told = told
+        self._report_clock = report_clock
         self._asked: set[int] = set()
 
     async def run(self) -> None:
@@ -78,4 +81,4 @@ class PeerClocks:
             # The streams report a node that does not answer.
             return
         if now_ns:
-            self._told(node.node_id, now_ns, time.monotonic() - begun_at)
+            self._report_clock(node.node_id, now_ns, time.monotonic() - begun_at)

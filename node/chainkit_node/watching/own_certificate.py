@@ -1,9 +1,9 @@
 """Whether others take this node's certificate: its dates, and its name in the registry's URL.
 
 The files are read, whoever serves with them. A handshake in memory, in which the certificate itself
-is what the other end trusts, has OpenSSL judge as the others' libraries do. Which authorities the
-others trust is not known here. A certificate is judged again when its files or the URL change, and
-once a minute: time passes.
+is what the other end trusts, has OpenSSL verify it as the others' libraries do. Which authorities
+the others trust is not known here. A certificate is checked again when its files or the URL change,
+and once a minute: time passes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ RENEW_SECONDS: Final = 14 * 24 * 60 * 60.0
 """Before the end of a certificate: a renewal that was to come long before has failed."""
 
 LOOK_SECONDS: Final = 1.0
-JUDGE_SECONDS: Final = 60.0
+CHECK_SECONDS: Final = 60.0
 
 _MOST_TURNS: Final = 10
 """Flights of one handshake; TLS 1.3 takes three."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class CertificateState:
     """A certificate at one moment."""
 
     fault: str | None
@@ -62,7 +62,7 @@ class OwnCertificate:
         self._files = files
         self._listing = listing
         self._clock = clock
-        self._judgement: Judgement | None = None
+        self._state: CertificateState | None = None
         self._words: str | None = None
 
     def wrong(self) -> str | None:
@@ -71,35 +71,35 @@ class OwnCertificate:
 
     def seconds_left(self) -> float:
         """Return for how long others take the certificate, 0 where they refuse it."""
-        judgement = self._judgement
-        return 0.0 if judgement is None else max(judgement.ends_at - self._clock(), 0.0)
+        state = self._state
+        return 0.0 if state is None else max(state.ends_at - self._clock(), 0.0)
 
     async def run(self) -> None:
         """Look until it is cancelled."""
         if self._files is None:
             return
         seen: object = None
-        judged_at = float("-inf")
+        checked_at = float("-inf")
         while True:
             found = _stamps(self._files), self._host()
-            if found != seen or time.monotonic() - judged_at >= JUDGE_SECONDS:
-                seen, judged_at = found, time.monotonic()
+            if found != seen or time.monotonic() - checked_at >= CHECK_SECONDS:
+                seen, checked_at = found, time.monotonic()
                 await asyncio.to_thread(self.look)
             await asyncio.sleep(LOOK_SECONDS)
 
     def look(self) -> None:
-        """Judge the certificate now, and log a change."""
+        """Check the certificate now, and log a change."""
         if self._files is None:
             return
-        judgement = judge(self._files, self._host())
-        words = None if judgement.fault is None else f"others refuse it: {judgement.fault}"
+        state = check_certificate(self._files, self._host())
+        words = None if state.fault is None else f"others refuse it: {state.fault}"
         level, name = logging.ERROR, "certificate_refused_by_others"
-        if words is None and judgement.ends_at - self._clock() < RENEW_SECONDS:
-            day = datetime.fromtimestamp(judgement.ends_at, UTC)
+        if words is None and state.ends_at - self._clock() < RENEW_SECONDS:
+            day = datetime.fromtimestamp(state.ends_at, UTC)
             words = f"it ends on {day:%Y-%m-%d} at {day:%H:%M} UTC, and was not renewed"
             level, name = logging.WARNING, "certificate_ends_soon"
-        # The metric reads the judgement first.
-        before, self._judgement, self._words = self._words, judgement, words
+        # The metric reads the state first.
+        before, self._state, self._words = self._words, state, words
         place = {"file": str(self._files.certificate)}
         if words == before:
             return
@@ -121,8 +121,8 @@ class OwnCertificate:
         return target.rpartition(":")[0].strip("[]") if scheme == "https" else None
 
 
-def judge(files: CertificateFiles, host: str | None) -> Judgement:
-    """Return how a client judges a certificate for a host, now; None leaves the name out."""
+def check_certificate(files: CertificateFiles, host: str | None) -> CertificateState:
+    """Return how a client takes a certificate for a host, now; None leaves the name out."""
     try:
         server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         # An empty password: without one, OpenSSL asks the terminal for it.
@@ -133,14 +133,14 @@ def judge(files: CertificateFiles, host: str | None) -> Judgement:
         client.load_verify_locations(files.certificate)
         shown = _shown(server, client, host)
     except ssl.SSLCertVerificationError as error:
-        return Judgement(error.verify_message.rstrip("."), 0.0)
+        return CertificateState(error.verify_message.rstrip("."), 0.0)
     except ssl.SSLError as error:
-        return Judgement(f"its files cannot be used: {error.reason or error}", 0.0)
+        return CertificateState(f"its files cannot be used: {error.reason or error}", 0.0)
     except OSError as error:
-        return Judgement(f"its files cannot be read: {error.strerror or error}", 0.0)
+        return CertificateState(f"its files cannot be read: {error.strerror or error}", 0.0)
     ends = ssl.cert_time_to_seconds(str(shown.get("notAfter")))
     names = tuple(str(each[1]) for each in shown.get("subjectAltName", ()))
-    return Judgement(None, float(ends), names)
+    return CertificateState(None, float(ends), names)
 
 
 def _shown(server: ssl.SSLContext, client: ssl.SSLContext, host: str | None) -> dict[str, Any]:

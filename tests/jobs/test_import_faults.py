@@ -154,13 +154,13 @@ def test_import__rows_that_only_look_wrong_and_counts_that_are_right__are_taken(
     # The same event twice is no row twice.
     edit(source, "logs", 9, lambda rows: [*rows, rows[0] | {"log_index": 1}])
 
-    told = Told(with_more_that_is_right)
+    changed = ChangedCryo(with_more_that_is_right)
     imported = import_chain(
-        spark, told, source, record, tmp_path / "chain", 10, from_block=3, to_block=LAST
+        spark, changed, source, record, tmp_path / "chain", 10, from_block=3, to_block=LAST
     )
 
     assert imported.faults == ()
-    assert imported.manifest is not None and imported.manifest.source == "told"
+    assert imported.manifest is not None and imported.manifest.source == "changed"
 
 
 def test_command__other_chain_and_range_beyond_the_source__names_both(
@@ -193,11 +193,11 @@ def test_command__other_chain_and_range_beyond_the_source__names_both(
 
 
 @dataclass(frozen=True)
-class Told:
+class ChangedCryo:
     """cryo's rows, changed as those of a format that tells more."""
 
     change: Callable[[SourceTables], SourceTables]
-    name: str = "told"
+    name: str = "changed"
 
     def files(self, directory: Path) -> Sequence[SourceFile]:
         return Cryo().files(directory)
@@ -245,7 +245,7 @@ def test_import__faults_of_formats_that_tell_more__are_named(
     spark: SparkSession, source: Path, record: DeploymentRecord, tmp_path: Path
 ) -> None:
     imported = import_chain(
-        spark, Told(with_faults_of_other_formats), source, record, tmp_path / "chain", 10
+        spark, ChangedCryo(with_faults_of_other_formats), source, record, tmp_path / "chain", 10
     )
 
     assert kinds(imported.faults) == {

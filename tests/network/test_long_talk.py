@@ -30,7 +30,7 @@ from support.chains.chain import Deployment
 from support.command_line import run
 from support.network.among_liars import NODES, AmongLiars, among_liars
 from support.network.drill import Drill
-from support.network.lies_to_clients import GatewayLies, NodeLies, Told
+from support.network.lies_to_clients import FalselySigned, GatewayLies, NodeLies
 from support.network.people import People, texts
 from support.seeds import only_in_soak
 
@@ -215,7 +215,7 @@ def quarter(liars: AmongLiars, lies_of: Callable[[Talk], NodeLies | GatewayLies]
                 await talk.minute(number)
         stop_lying(liars)
         if isinstance(lies, NodeLies):
-            for place in lies.told.places:
+            for place in lies.signed.places:
                 await asyncio.to_thread(liars.outgrow, place)
         await talk.end()
         check(talk, lies)
@@ -240,19 +240,23 @@ def check(talk: Talk, lies: NodeLies | GatewayLies) -> None:
         grave = {each.node_id for each in hosted if not each.report.misbehavior.is_liveness}
         assert grave <= liar_ids
     if isinstance(lies, NodeLies):
-        check_evidence(talk.liars, lies.told, breaches, lies.node.node_id, talk.people.folder)
+        check_evidence(talk.liars, lies.signed, breaches, lies.node.node_id, talk.people.folder)
 
 
 def check_evidence(
-    liars: AmongLiars, told: Told, breaches: Sequence[KeptBreach], liar_id: int, folder: Path
+    liars: AmongLiars,
+    signed: FalselySigned,
+    breaches: Sequence[KeptBreach],
+    liar_id: int,
+    folder: Path,
 ) -> None:
-    """The council takes what the clients have seen, and each kind of lie that was told is in it."""
+    """The council takes what the clients have seen, and each kind of lie is in it."""
     reports = [(each.node_id, each.report) for each in breaches if each.report is not None]
     parsed = [parse_unsigned(report) for _, report in reports]
     shown = {envelope for each in parsed for envelope in each.envelopes}
-    for lie, envelopes in told.envelopes.items():
+    for lie, envelopes in signed.envelopes.items():
         assert not envelopes or shown & set(envelopes), lie
-    for place in told.places:
+    for place in signed.places:
         assert any(f"lacks {place[1]}" in each.reason for each in breaches), place
     make_folder(folder / "evidence")
     write_reports(folder / "evidence", reports, new_reporter())

@@ -47,7 +47,7 @@ FALSE_VOUCH: Final = "vouches for what the chain does not have"
 
 
 @dataclass
-class Told:
+class FalselySigned:
     """Envelopes and places that were signed falsely, by the lie."""
 
     envelopes: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
@@ -66,7 +66,7 @@ class NodeLies:
     inbox_topic: bytes
     """That of the identity updates that are made up."""
     chance: Random
-    told: Told = field(default_factory=Told)
+    signed: FalselySigned = field(default_factory=FalselySigned)
 
     @property
     def proxy(self) -> GrpcProxy:
@@ -133,7 +133,7 @@ class NodeLies:
         self.liars.make_up(self.node, update)
 
     def _swallow(self) -> None:
-        self._answer(PUBLISH_PAYER_ENVELOPES, swallow(self.node, self.topics, self.told.places))
+        self._answer(PUBLISH_PAYER_ENVELOPES, swallow(self.node, self.topics, self.signed.places))
 
     def _vouched_falsely(self, envelope: bytes) -> bytes | None:
         try:
@@ -150,7 +150,7 @@ class NodeLies:
         event = PayloadEvent(TopicKind.GROUP_MESSAGE, group_id, client.SerializeToString(), *place)
         unsigned = unsigned_originator_envelope(event, block_timestamp(served.originator_ns))
         false = sign_originator_envelope(unsigned, served.transaction_hash, self.node.key)
-        self.told.envelopes[FALSE_VOUCH].append(false)
+        self.signed.envelopes[FALSE_VOUCH].append(false)
         return false
 
     def _signed_twice(self, envelope: bytes) -> bytes | None:
@@ -166,7 +166,7 @@ class NodeLies:
         false = sign_originated(
             unsigned_originated(replace(true, payer_envelope=payer)), self.node.key
         )
-        self.told.envelopes[TWICE].append(false)
+        self.signed.envelopes[TWICE].append(false)
         return false
 
 

@@ -17,7 +17,7 @@ from chainkit_client.storage.own import insert_installation, insert_key_package
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE
 from support.client.simulation.checks import Member
 from support.client.simulation.databases import new_store
-from support.client.simulation.ledger import FINALITY, Block
+from support.client.simulation.pooled_chain import FINALITY, Block
 
 if TYPE_CHECKING:
     from support.client.simulation.world import World
@@ -83,7 +83,7 @@ class SimulatedClient(Member):
             insert_installation(connection, self.store.seal, self.installation)
         self.groups = Groups(self.store, self.engine)
         self.network = SimulatedNetwork(world, self)
-        self.read_blocks: list[Block] = world.ledger.blocks[:1]
+        self.read_blocks: list[Block] = world.chain.blocks[:1]
         """The chain as it was read, block by block."""
         self.read_welcomes = 0
         self.skew_ns = world.random.randint(-(10**12), 10**12)
@@ -132,7 +132,7 @@ class SimulatedClient(Member):
         if not self.knows_group:
             # A newcomer reads the topic from its beginning.
             return False
-        chain = self._world.ledger.blocks
+        chain = self._world.chain.blocks
         both = zip(self.read_blocks, chain, strict=False)
         common = sum(1 for ours, theirs in both if ours is theirs)
         if common < len(self.read_blocks):

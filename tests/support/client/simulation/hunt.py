@@ -36,7 +36,7 @@ def _run(world: World) -> Counter[str]:
         raise
     finally:
         world.close()
-    return world.counts + Counter(reorgs=world.ledger.reorgs)
+    return world.counts + Counter(reorgs=world.chain.reorgs)
 
 
 def main() -> int:

@@ -32,7 +32,7 @@ class Block:
 
 
 @dataclass
-class Ledger:
+class PooledChain:
     """The chain: what is mined, and what waits to be."""
 
     random: Random

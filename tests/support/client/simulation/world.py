@@ -20,7 +20,7 @@ from support import mls
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE, payload_hash_of
 from support.client.simulation.checks import check_end, unfinished
 from support.client.simulation.client import SimulatedClient
-from support.client.simulation.ledger import Ledger
+from support.client.simulation.pooled_chain import PooledChain
 from support.client.toy_engine import ToyEngine
 
 NAMES = ("alice", "bob", "carol", "dave")
@@ -58,7 +58,7 @@ class World:
         self.steps = 0
         self.is_calm = False
         """Whether there are no faults any more."""
-        self.ledger = Ledger(self.random)
+        self.chain = PooledChain(self.random)
         self.messages: list[bytes] = []
         self.welcomes: list[tuple[bytes, bytes]] = []
         self.key_packages: dict[bytes, bytes] = {}
@@ -139,7 +139,7 @@ class World:
         outcome, arrives = self.outcome()
         if not arrives or outgoing.is_commit:
             return outcome, arrives
-        latest = self.ledger.blocks[-1].last_id
+        latest = self.chain.blocks[-1].last_id
         cursor = Cursor({NODE: len(self.messages), CHAIN: latest})
         try:
             client = parse_client_envelope(outgoing.client_envelope)
@@ -153,14 +153,14 @@ class World:
     def arrive(self, outgoing: Outgoing) -> None:
         """Deliver a payload to its log."""
         if outgoing.is_commit:
-            self.ledger.pool.append(outgoing.client_envelope)
+            self.chain.pool.append(outgoing.client_envelope)
         else:
             self.messages.append(outgoing.client_envelope)
 
     def is_absent(self, outgoing: Outgoing) -> bool:
         """Return whether a payload is nowhere."""
         if outgoing.is_commit:
-            return not self.ledger.holds(outgoing.payload_hash)
+            return not self.chain.holds(outgoing.payload_hash)
         return all(payload_hash_of(data) != outgoing.payload_hash for data in self.messages)
 
     # The scheduler's choices.
@@ -199,10 +199,10 @@ class World:
         client.read_welcome()
 
     def _mine(self, client: SimulatedClient) -> None:
-        self.ledger.mine()
+        self.chain.mine()
 
     def _reorg(self, client: SimulatedClient) -> None:
-        self.ledger.reorg()
+        self.chain.reorg()
 
     def _kill(self, client: SimulatedClient) -> None:
         self.counts["kills"] += bool(client.processes)
@@ -216,7 +216,7 @@ class World:
         epoch = self.random.randrange(6)
         message = mls.private_message(GROUP_ID, mls.COMMIT, epoch, b"")
         message = message[:-4] + self.random.randbytes(4)
-        self.ledger.pool.append(client_envelope(b"\x12\x11\0" + GROUP_ID, message))
+        self.chain.pool.append(client_envelope(b"\x12\x11\0" + GROUP_ID, message))
 
     # The end.
 
@@ -231,7 +231,7 @@ class World:
                     client.start()
                 while client.step():
                     pass
-            self.ledger.mine(everything=True)
+            self.chain.mine(everything=True)
             for client in self.clients:
                 while client.read_welcome() or client.read_chain() or client.read_node(gives_up):
                     pass
@@ -240,7 +240,7 @@ class World:
         raise AssertionError(f"not over: {unfinished(self.clients)}")
 
     def _is_over(self) -> bool:
-        return not self.ledger.pool and not unfinished(self.clients) and self.ledger.mined > 0
+        return not self.chain.pool and not unfinished(self.clients) and self.chain.mined > 0
 
     # Invariants.
 

@@ -24,9 +24,9 @@ from chainkit_gateway.journal import Journal
 from chainkit_gateway.publishing import Payer, Publisher
 from chainkit_gateway.retention import RetentionPolicy
 from chainkit_gateway.types import Mined, Publication, Sent
-from support.client.stories.ledger import transaction_of
 from support.client.stories.link import over_link
 from support.client.stories.nodes import SimulatedNode
+from support.client.stories.story_chain import transaction_of
 from support.publishes import PAYER
 
 if TYPE_CHECKING:
@@ -155,9 +155,9 @@ class _ChainWay:
     journal: Journal
 
     def publish(self, publication: Publication) -> Mined:
-        data, ledger = publication.client_envelope, self.story.ledger
+        data, chain = publication.client_envelope, self.story.chain
         hash_ = transaction_of(data)
-        for block in ledger.blocks:
+        for block in chain.blocks:
             if data in block.payloads:
                 place = block.payloads.index(data)
                 unsigned = block.unsigned(place, data)
@@ -169,6 +169,6 @@ class _ChainWay:
             nonce, now = self.journal.next_nonce(), self.story.now_ns
             sent = Sent(hash_, publication.digest, nonce, b"raw", now, 1, 1, 1)
             self.journal.add_transaction(publication, sent)
-        if data not in ledger.pool:
-            ledger.pool.append(data)
+        if data not in chain.pool:
+            chain.pool.append(data)
         raise EndpointUnavailable("chain", "a block with the payload", "none yet")

@@ -26,7 +26,7 @@ from chainkit_client.groups.payload import group_topic
 from chainkit_node.originating.publisher import as_refusal, read_for_originator
 from support import mls, publishes
 from support.client.group_network import BEGIN_NS, GROUP_ID, SECOND_NS, payload_hash_of
-from support.client.stories.ledger import Block, SeenChain, transaction_of
+from support.client.stories.story_chain import Block, SeenChain, transaction_of
 from support.forms import differing
 
 if TYPE_CHECKING:

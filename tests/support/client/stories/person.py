@@ -26,8 +26,8 @@ from chainkit_client.topics.following import Topic
 from support.client.group_network import GROUP_ID, SECOND_NS
 from support.client.simulation.checks import Member
 from support.client.simulation.databases import new_store
-from support.client.stories.ledger import SeenChain
 from support.client.stories.nodes import SimulatedNode
+from support.client.stories.story_chain import SeenChain
 
 if TYPE_CHECKING:
     from support.client.stories.story import Story
@@ -146,7 +146,7 @@ class Person(Member):
         self.name = name
         self.engine = engine
         self.store = new_store(path)
-        self.chain = SeenChain(story.ledger, nodes)
+        self.chain = SeenChain(story.chain, nodes)
         self.skew_ns = story.random.randint(-60, 60) * SECOND_NS
         self.installation = engine.new_installation(name.encode())
         offer = engine.new_key_package(self.installation)

@@ -20,10 +20,10 @@ from chainkit_client.mls.engine import MlsEngine
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, SECOND_NS, payload_hash_of
 from support.client.simulation.checks import check_end, unfinished
 from support.client.stories.gateway import Gateway
-from support.client.stories.ledger import BLOCK_SECONDS, Block, Ledger, SeenChain
 from support.client.stories.link import FAULTS
 from support.client.stories.nodes import PROVABLE, SimulatedNode
 from support.client.stories.person import Person
+from support.client.stories.story_chain import BLOCK_SECONDS, Block, SeenChain, StoryChain
 from support.client.toy_engine import ToyEngine
 from support.network.simulation.loop import run
 
@@ -72,13 +72,13 @@ class Story:
         self.sent: set[bytes] = set()
         self.seen_by_author: dict[bytes, list[tuple[int, int]]] = {}
         """Places that the author of a payload had seen, by the payload's hash."""
-        self.ledger = Ledger(self.random)
+        self.chain = StoryChain(self.random)
         self._served: dict[tuple[int, int], list[bytes]] = {}
         self.strange: set[tuple[int, int]] = set()
         """Places of payloads that readers of protobuf differ on."""
         self.nodes: list[SimulatedNode] = []
         for node_id in NODE_IDS:
-            self.nodes.append(SimulatedNode(self, node_id, SeenChain(self.ledger, ())))
+            self.nodes.append(SimulatedNode(self, node_id, SeenChain(self.chain, ())))
         registered = [each.entry for each in self.nodes]
         folder.mkdir()
         self.loses_answers = False
@@ -134,7 +134,7 @@ class Story:
         if originator_id == CHAIN:
             return {
                 payload_hash_of(block.payloads[number - block.first_id])
-                for block in self.ledger.all_mined
+                for block in self.chain.all_mined
                 if 0 <= number - block.first_id < len(block.payloads)
             }
         [node] = [each for each in self.nodes if each.node_id == originator_id]
@@ -232,7 +232,7 @@ class Story:
             person.check_alive()
         if self.now < next_block:
             return next_block
-        self.ledger.mine(self.now, everything=self.is_calm)
+        self.chain.mine(self.now, everything=self.is_calm)
         return self.now + BLOCK_SECONDS
 
     async def _do_something(self) -> None:
@@ -242,7 +242,7 @@ class Story:
             if self.is_busy or self.random.random() < QUIET:
                 self._act(person)
         elif chance < 0.31:
-            self.ledger.reorg(self.now)
+            self.chain.reorg(self.now)
         elif chance < 0.35:
             self.counts["kills"] += bool(person.tasks)
             await person.kill()
@@ -283,7 +283,7 @@ class Story:
         self.sent.add(words)
 
     def _is_over(self) -> bool:
-        return not self.ledger.pool and not unfinished(self.people)
+        return not self.chain.pool and not unfinished(self.people)
 
     # The rules that must hold.
 

@@ -52,7 +52,7 @@ class Block:
 
 
 @dataclass
-class Ledger:
+class StoryChain:
     """The chain: what is mined, and what waits to be."""
 
     random: Random
@@ -103,8 +103,8 @@ class SeenChain:
     originator_ids = frozenset({0})
     sparse_ids: frozenset[int] = frozenset()
 
-    def __init__(self, ledger: Ledger, nodes: Sequence[Node]) -> None:
-        self.ledger = ledger
+    def __init__(self, chain: StoryChain, nodes: Sequence[Node]) -> None:
+        self.chain = chain
         self.nodes = nodes
         self.lag = 0
         """Blocks that the reader has not seen yet."""
@@ -113,7 +113,7 @@ class SeenChain:
     @property
     def blocks(self) -> list[Block]:
         """The blocks up to the reader's head."""
-        return self.ledger.blocks[: max(1, len(self.ledger.blocks) - self.lag)]
+        return self.chain.blocks[: max(1, len(self.chain.blocks) - self.lag)]
 
     def read_nodes(self) -> tuple[BlockReference, Sequence[Node]]:
         return self.blocks[-1].header.reference, self.nodes

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate
-from chainkit.identity.judge import judge, restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.update import update_in
+from chainkit.identity.validation import restore, validate
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.service.refusals import InvalidRequest, PassedOn
@@ -76,7 +76,7 @@ def _refusal(publication: Publication, earlier: Sequence[bytes]) -> InvalidReque
         # No rule accepts what this node serves: ignore the node.
         return None
     try:
-        judge(state, publication.identifier, update_in(publication.client_envelope))
+        validate(state, publication.identifier, update_in(publication.client_envelope))
     except RefusedUpdate as error:
         if error.reason is Refusal.UNKNOWN_CHAIN:
             # Only a contract wallet's signature is in doubt; a node may know the wallet's chain.

@@ -14,9 +14,9 @@ from typing import Final
 
 from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate
 from chainkit.identity.identifiers import MemberKind, parse_inbox_id, wallet
-from chainkit.identity.judge import judge
 from chainkit.identity.state import AssociationState
 from chainkit.identity.update import update_in
+from chainkit.identity.validation import validate
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.service.refusals import PassedOn
 from chainkit.types import Place, TopicKind
@@ -57,7 +57,7 @@ def read_inbox(inbox_id: bytes, updates: Iterable[bytes]) -> Inbox | None:
     state: AssociationState | None = None
     for each in updates:
         try:
-            state = judge(state, inbox_id, update_in(each)).state
+            state = validate(state, inbox_id, update_in(each)).state
         except (RefusedUpdate, MalformedData):
             continue
     if state is None:

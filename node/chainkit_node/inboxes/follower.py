@@ -30,10 +30,10 @@ from chainkit.errors import (
     StoreUnavailable,
 )
 from chainkit.identity.identifiers import MemberIdentifier
-from chainkit.identity.judge import judge, restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.state import AssociationState
 from chainkit.identity.update import update_in
+from chainkit.identity.validation import restore, validate
 from chainkit.identity.wallets import NO_WALLETS, Wallets
 from chainkit.protocol.envelope import parse_originator_envelope
 from chainkit.types import TopicKind
@@ -170,7 +170,7 @@ class InboxFollower:
         self._remember(row.topic, state)
         try:
             wallets = self._wallets_at(row.originator_ns)
-            accepted = judge(state, inbox_id, _update(row.envelope), wallets)
+            accepted = validate(state, inbox_id, _update(row.envelope), wallets)
         except (RefusedUpdate, MalformedData) as error:
             reason = error.reason if isinstance(error, RefusedUpdate) else Refusal.MALFORMED
             return JudgedUpdate(*key, refusal=str(reason))

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from chainkit.errors import RefusedUpdate
 from chainkit.identity.actions import AddAssociation, RevokeAssociation
-from chainkit.identity.judge import restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.rules import apply
 from chainkit.identity.state import AssociationState
 from chainkit.identity.update import IdentityUpdate, read_update
+from chainkit.identity.validation import restore
 from chainkit.protocol.proto.identity_associations_pb2 import Signature
 from chainkit.signatures import SECP256K1_ORDER
 from support.identity import (

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, create_engine
 
 from chainkit.identity.identifiers import MemberIdentifier, MemberKind
-from chainkit.identity.judge import judge
+from chainkit.identity.validation import validate
 from chainkit_indexer.storage import schema
 from chainkit_indexer.storage.journal import retract_inboxes
 from chainkit_node.storage.inboxes import JudgedUpdate, find_inboxes, record_judged
@@ -127,7 +127,7 @@ def test_record__updates_of_real_clients__find_gives_what_the_clients_read(log: 
         ever: set[MemberIdentifier] = set()
         for case in inbox["cases"]:
             sequence_id += 1
-            accepted = judge(state, inbox_id, from_hex(case["update"]))
+            accepted = validate(state, inbox_id, from_hex(case["update"]))
             state = accepted.state
             revoke(log, sequence_id, inbox_id, *accepted.changes.revoked)
             add(log, sequence_id, inbox_id, *accepted.changes.associated)

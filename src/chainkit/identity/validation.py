@@ -1,4 +1,4 @@
-"""Judges the identity updates of one inbox, in the order of their sequence ids (XIP-46)."""
+"""Validates the identity updates of one inbox, in the order of their sequence ids (XIP-46)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MAXIMUM_WALLETS: Final = 8
 """Different signatures of contract wallets in one update: each is a question to an endpoint."""
 
 
-def judge(
+def validate(
     state: AssociationState | None,
     inbox_id: bytes,
     data: bytes,
@@ -44,7 +44,7 @@ def judge(
 
 
 def restore(verified_before: Iterable[bytes]) -> AssociationState | None:
-    """Return the state after updates of one inbox that ``judge`` accepted, in their order.
+    """Return the state after updates of one inbox that ``validate`` accepted, in their order.
 
     Nothing is verified again and no wallet is asked. Each update takes as long as itself, however
     many came before. Raises RefusedUpdate where they cannot have been accepted.

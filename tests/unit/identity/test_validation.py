@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chainkit.errors import ChainError, EndpointUnavailable, RefusedUpdate, WalletUnanswered
-from chainkit.identity.judge import MAXIMUM_PROOFS, MAXIMUM_WALLETS, judge, restore
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.state import Accepted, AssociationState
 from chainkit.identity.update import (
@@ -15,6 +14,7 @@ from chainkit.identity.update import (
     MAXIMUM_UPDATE_LENGTH,
     read_update,
 )
+from chainkit.identity.validation import MAXIMUM_PROOFS, MAXIMUM_WALLETS, restore, validate
 from chainkit.identity.wallets import NO_WALLETS, Wallets, WalletSignature
 from chainkit.protocol.proto.identity_associations_pb2 import IdentityUpdate
 from support.identity import (
@@ -45,7 +45,7 @@ APP = Installation("app")
 SAFE = ContractWallet("safe")
 INBOX = inbox_of(ALICE)
 CREATION = update(INBOX, create(ALICE), add(APP, ALICE))
-CREATED = judge(None, INBOX, CREATION).state
+CREATED = validate(None, INBOX, CREATION).state
 
 
 def reason(
@@ -56,7 +56,7 @@ def reason(
 ) -> Refusal:
     """Why an update is refused; the error's message stays readable."""
     with pytest.raises(RefusedUpdate) as caught:
-        judge(state, inbox_id, data, wallets)
+        validate(state, inbox_id, data, wallets)
     assert str(caught.value).isprintable()
     assert len(str(caught.value)) < 500
     return Refusal(caught.value.reason)
@@ -73,13 +73,13 @@ def judged(inbox: dict[str, Any]) -> list[Accepted]:
     found: list[Accepted] = []
     for case in inbox["cases"]:
         state = found[-1].state if found else None
-        found.append(judge(state, from_hex(inbox["inbox_id"]), from_hex(case["update"])))
+        found.append(validate(state, from_hex(inbox["inbox_id"]), from_hex(case["update"])))
     return found
 
 
 @pytest.mark.conforms("I2", "I3", "I6", "I9", "I10")
 @pytest.mark.parametrize("inbox", INBOXES)
-def test_judge__updates_of_real_clients__give_the_states_that_the_clients_read(
+def test_validate__updates_of_real_clients__give_the_states_that_the_clients_read(
     inbox: dict[str, Any],
 ) -> None:
     for case, accepted in zip(inbox["cases"], judged(inbox), strict=True):
@@ -107,7 +107,7 @@ def test_restore__updates_of_real_clients__give_the_state_of_judging(
 
 @pytest.mark.conforms("I5")
 @pytest.mark.parametrize("inbox", INBOXES)
-def test_judge__recorded_update_again__is_refused(inbox: dict[str, Any]) -> None:
+def test_validate__recorded_update_again__is_refused(inbox: dict[str, Any]) -> None:
     state = judged(inbox)[-1].state
 
     for case in inbox["cases"]:
@@ -117,7 +117,7 @@ def test_judge__recorded_update_again__is_refused(inbox: dict[str, Any]) -> None
 
 
 @given(st.sampled_from(INBOXES), st.data())
-def test_judge__recorded_update_with_any_byte_changed__is_refused(
+def test_validate__recorded_update_with_any_byte_changed__is_refused(
     inbox: dict[str, Any], data: st.DataObject
 ) -> None:
     states = [None, *(accepted.state for accepted in STATES[inbox["inbox_id"]])]
@@ -127,7 +127,7 @@ def test_judge__recorded_update_with_any_byte_changed__is_refused(
     before = states[index]
 
     try:
-        accepted = judge(before, from_hex(inbox["inbox_id"]), bytes(changed))
+        accepted = validate(before, from_hex(inbox["inbox_id"]), bytes(changed))
     except RefusedUpdate as error:
         assert error.reason in tuple(Refusal)
     else:
@@ -145,17 +145,17 @@ STATES = {inbox["inbox_id"]: judged(inbox) for inbox in INBOXES}
 @pytest.mark.parametrize(
     "data", [b"\xff", CREATION[:-1], CREATION + b"\x10\x01", b"\x0a\x00\x18\x01"]
 )
-def test_judge__bytes_that_are_no_update__are_refused(data: bytes) -> None:
+def test_validate__bytes_that_are_no_update__are_refused(data: bytes) -> None:
     assert reason(data) is Refusal.MALFORMED
 
 
 @pytest.mark.conforms("I1")
-def test_judge__update_without_an_action__is_refused() -> None:
+def test_validate__update_without_an_action__is_refused() -> None:
     assert reason(update(INBOX)) is Refusal.NO_ACTION
 
 
 @pytest.mark.conforms("I1")
-def test_judge__update_on_the_topic_of_another_inbox__is_refused() -> None:
+def test_validate__update_on_the_topic_of_another_inbox__is_refused() -> None:
     assert reason(CREATION, inbox_id=inbox_of(BOB)) is Refusal.WRONG_TOPIC
 
 
@@ -184,28 +184,28 @@ def first(message: IdentityUpdate) -> Any:
         ),
     ],
 )
-def test_judge__update_with_a_part_missing_or_of_another_form__is_refused(
+def test_validate__update_with_a_part_missing_or_of_another_form__is_refused(
     edit: Callable[[IdentityUpdate], object],
 ) -> None:
     assert reason(edited(CREATION, edit)) is Refusal.MALFORMED
 
 
-def test_judge__kind_of_the_initial_identifier_left_out__is_a_wallet() -> None:
+def test_validate__kind_of_the_initial_identifier_left_out__is_a_wallet() -> None:
     data = edited(
         CREATION, lambda message: first(message).create_inbox.ClearField("initial_identifier_kind")
     )
 
-    assert judge(None, INBOX, data).state == CREATED
+    assert validate(None, INBOX, data).state == CREATED
 
 
 @pytest.mark.parametrize(
     "step", [add(BOB, Silent(ALICE.identifier)), revoke(APP, Silent(ALICE.identifier))]
 )
-def test_judge__signature_left_out__is_refused(step: Step) -> None:
+def test_validate__signature_left_out__is_refused(step: Step) -> None:
     assert reason(later(step), CREATED) is Refusal.SIGNATURE_INVALID
 
 
-def test_judge__new_recovery_identifier_with_lines_of_its_own__is_refused() -> None:
+def test_validate__new_recovery_identifier_with_lines_of_its_own__is_refused() -> None:
     # The text would show the signer other actions than the update's.
     data = edited(
         later(change_recovery(BOB, ALICE)),
@@ -224,7 +224,7 @@ def test_judge__new_recovery_identifier_with_lines_of_its_own__is_refused() -> N
 
 @pytest.mark.conforms("I6")
 @pytest.mark.parametrize("member", [APP, Passkey("alice")])
-def test_judge__signature_over_another_text__is_refused(member: Installation | Passkey) -> None:
+def test_validate__signature_over_another_text__is_refused(member: Installation | Passkey) -> None:
     def replaced(message: Any) -> None:
         message.CopyFrom(member.sign(b"another text"))
 
@@ -233,7 +233,7 @@ def test_judge__signature_over_another_text__is_refused(member: Installation | P
     assert reason(update(INBOX, create(ALICE), step)) is Refusal.SIGNATURE_INVALID
 
 
-def test_judge__wallets_signature_over_another_text__is_somebody_elses() -> None:
+def test_validate__wallets_signature_over_another_text__is_somebody_elses() -> None:
     moved = edited(CREATION, lambda message: setattr(message, "client_timestamp_ns", AT_NS * 2))
 
     assert reason(moved) is Refusal.WRONG_SIGNER
@@ -264,24 +264,24 @@ SAFES_CREATION = update(SAFES, create(SAFE), add(APP, SAFE))
 
 @pytest.mark.conforms("I15")
 @pytest.mark.parametrize("error", [UNANSWERED, EndpointUnavailable("endpoint", "200", "503")])
-def test_judge__endpoint_gives_no_answer__update_is_undecided(error: ChainError) -> None:
+def test_validate__endpoint_gives_no_answer__update_is_undecided(error: ChainError) -> None:
     wallets = Wallets({1}, Chain(error, True))
 
     with pytest.raises(type(error)):
-        judge(None, SAFES, SAFES_CREATION, wallets)
+        validate(None, SAFES, SAFES_CREATION, wallets)
 
-    assert judge(None, SAFES, SAFES_CREATION, wallets).state.recovery == SAFE.identifier
+    assert validate(None, SAFES, SAFES_CREATION, wallets).state.recovery == SAFE.identifier
 
 
 @pytest.mark.conforms("I15")
-def test_judge__wallet_says_no__update_is_refused() -> None:
+def test_validate__wallet_says_no__update_is_refused() -> None:
     wallets = Wallets({1}, Chain(False))
 
     assert reason(SAFES_CREATION, inbox_id=SAFES, wallets=wallets) is Refusal.SIGNATURE_INVALID
 
 
 @pytest.mark.conforms("I15")
-def test_judge__one_wallet_silent_and_another_says_no__update_is_refused() -> None:
+def test_validate__one_wallet_silent_and_another_says_no__update_is_refused() -> None:
     steps = (create(SAFE), add(ContractWallet("other"), SAFE))
     data = update(SAFES, *steps)
 
@@ -291,7 +291,7 @@ def test_judge__one_wallet_silent_and_another_says_no__update_is_refused() -> No
 
 
 @pytest.mark.conforms("I15")
-def test_judge__chain_that_nobody_can_ask__update_is_refused_and_not_awaited() -> None:
+def test_validate__chain_that_nobody_can_ask__update_is_refused_and_not_awaited() -> None:
     chain = Chain()
 
     refusal = reason(SAFES_CREATION, inbox_id=SAFES, wallets=Wallets({10}, chain))
@@ -301,7 +301,7 @@ def test_judge__chain_that_nobody_can_ask__update_is_refused_and_not_awaited() -
 
 
 @pytest.mark.conforms("I15")
-def test_judge__update_that_breaks_a_rule__asks_no_endpoint() -> None:
+def test_validate__update_that_breaks_a_rule__asks_no_endpoint() -> None:
     chain = Chain()
     wallets = Wallets({1}, chain)
     stranger = later(revoke(APP, ContractWallet("stranger")))
@@ -313,16 +313,16 @@ def test_judge__update_that_breaks_a_rule__asks_no_endpoint() -> None:
     assert chain.asked == []
 
 
-def test_judge__one_signature_of_a_wallet_for_several_actions__is_asked_for_once() -> None:
+def test_validate__one_signature_of_a_wallet_for_several_actions__is_asked_for_once() -> None:
     chain = Chain(True)
 
-    judge(None, SAFES, SAFES_CREATION, Wallets({1}, chain))
+    validate(None, SAFES, SAFES_CREATION, Wallets({1}, chain))
 
     assert [(each.chain_id, each.block_number) for each in chain.asked] == [(1, 7)]
 
 
 @pytest.mark.conforms("I15")
-def test_judge__more_wallets_than_an_update_may_ask_for__is_refused() -> None:
+def test_validate__more_wallets_than_an_update_may_ask_for__is_refused() -> None:
     wallets = [ContractWallet(f"wallet {number}") for number in range(MAXIMUM_WALLETS + 1)]
     steps = [add(each, ALICE) for each in wallets]
     yes = [True] * MAXIMUM_WALLETS
@@ -330,11 +330,11 @@ def test_judge__more_wallets_than_an_update_may_ask_for__is_refused() -> None:
     refusal = reason(later(*steps), CREATED, wallets=Wallets({1}, Chain()))
 
     assert refusal is Refusal.TOO_MANY_SIGNATURES
-    judge(CREATED, INBOX, later(*steps[1:]), Wallets({1}, Chain(*yes)))
+    validate(CREATED, INBOX, later(*steps[1:]), Wallets({1}, Chain(*yes)))
 
 
 def test_restore__updates_with_contract_wallets__ask_nobody() -> None:
-    accepted = judge(None, SAFES, SAFES_CREATION, Wallets({1}, Chain(True)))
+    accepted = validate(None, SAFES, SAFES_CREATION, Wallets({1}, Chain(True)))
 
     assert restore([SAFES_CREATION]) == accepted.state
     assert accepted.state.members[SAFE.identifier].chain_id == 1
@@ -344,9 +344,9 @@ def test_restore__two_keys_that_a_wallet_delegated_to__each_added_an_installatio
     keys = [LegacyKey(ALICE, Wallet(f"legacy key {number}")) for number in range(2)]
     creation = update(INBOX, create(keys[0]), add(APP, keys[0]))
     addition = later(add(Installation("other app"), keys[1]))
-    state = judge(None, INBOX, creation).state
+    state = validate(None, INBOX, creation).state
 
-    assert restore([creation, addition]) == judge(state, INBOX, addition).state
+    assert restore([creation, addition]) == validate(state, INBOX, addition).state
 
 
 def test_restore__no_update__is_no_inbox() -> None:
@@ -362,27 +362,27 @@ def test_restore__update_that_was_never_accepted__is_refused() -> None:
 
 
 @pytest.mark.conforms("I15")
-def test_judge__more_bytes_than_an_update_may_have__is_refused() -> None:
+def test_validate__more_bytes_than_an_update_may_have__is_refused() -> None:
     padding = MAXIMUM_UPDATE_LENGTH - len(CREATION) - 4
     longest = CREATION + b"\x22" + bytes([padding & 127 | 128, padding >> 7 & 127 | 128])
     longest += bytes([padding >> 14]) + bytes(padding)
 
     assert len(longest) == MAXIMUM_UPDATE_LENGTH
-    assert judge(None, INBOX, longest).state == CREATED
+    assert validate(None, INBOX, longest).state == CREATED
     assert reason(longest + b"\x00") is Refusal.TOO_LARGE
 
 
 @pytest.mark.conforms("I15")
-def test_judge__more_installations_than_an_update_may_add__is_refused() -> None:
+def test_validate__more_installations_than_an_update_may_add__is_refused() -> None:
     apps = [Installation(f"app {number}") for number in range(MAXIMUM_PROOFS + 1)]
     steps = [add(each, ALICE) for each in apps]
 
     assert reason(later(*steps), CREATED) is Refusal.TOO_MANY_SIGNATURES
-    assert len(judge(CREATED, INBOX, later(*steps[1:])).state.members) == 2 + MAXIMUM_PROOFS
+    assert len(validate(CREATED, INBOX, later(*steps[1:])).state.members) == 2 + MAXIMUM_PROOFS
 
 
 @pytest.mark.conforms("I15")
-def test_judge__more_actions_than_an_update_may_have__is_refused() -> None:
+def test_validate__more_actions_than_an_update_may_have__is_refused() -> None:
     steps = [revoke(APP, ALICE)] * (MAXIMUM_ACTIONS + 1)
 
     assert reason(later(*steps), CREATED) is Refusal.TOO_MANY_ACTIONS

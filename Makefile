@@ -172,9 +172,10 @@ coverage: setup  ## fail unless these suites reach every branch of the contracts
 contracts: setup  ## the contracts, through Ape on anvil
 	$(PYTEST) -p ape.pytest.plugin tests/contracts -q $(PARALLEL)
 
-# Servers are waited for much of the time: three workers keep two cores busy. A third of the longest
-# files is played, another one each day (ADR 41): `make integration TURNS=` plays all.
-integration: WORKERS := 3
+# Servers and heartbeats are waited for most of the time: a worker keeps 0.4 of a core busy, so four
+# fit on two. A third of the longest files is played, another one each day (ADR 41):
+# `make integration TURNS=` plays all.
+integration: WORKERS := 4
 TURNS ?= --of-the-day
 integration: setup $(STAMPS)/spark  ## real anvil, databases, Spark, nodes and clients
 	@# The demo takes longest: begun first, it ends long before the rest does. Each worker keeps a

@@ -48,7 +48,9 @@ help:  ## list the targets
 
 ## ---------------------------------------------------------------- set-up
 
-setup: $(STAMPS)/contracts $(STAMPS)/mls-engine  ## install everything below this folder and compile the contracts
+setup: $(STAMPS)/contracts  ## install everything below this folder and compile the contracts
+	@# Afterwards: with --jobs, npm's packages would be installed twice at once.
+	@$(MAKE) --no-print-directory --silent $(STAMPS)/mls-engine
 
 mls-engine: $(STAMPS)/mls-engine  ## build the engine that each wheel contains; needs no other set-up
 
@@ -73,7 +75,13 @@ $(STAMPS)/npm: $(STAMPS)/node package.json package-lock.json .npmrc
 	@npm ci --loglevel=error
 	@touch $@
 
-$(STAMPS)/programs: $(STAMPS)/python $(STAMPS)/npm tools/install_programs.sh tools/solc.js
+# Each takes half a minute, and neither needs the other one.
+$(STAMPS)/packages: $(STAMPS)/uv requirements/dev.txt pyproject.toml requirements/node.txt tools/install_node.sh \
+  package.json package-lock.json .npmrc
+	@$(MAKE) --no-print-directory --jobs=2 $(STAMPS)/python $(STAMPS)/npm
+	@touch $@
+
+$(STAMPS)/programs: $(STAMPS)/packages tools/install_programs.sh tools/solc.js
 	@tools/install_programs.sh $(CACHE)
 	@touch $@
 

@@ -29,6 +29,8 @@ _OPTIONS: Final = (
     ("grpc.use_local_subchannel_pool", 1),
 )
 _CHANNELS: Final = 10
+_MOST_WAITING: Final = 100
+"""Calls at a time of publishes at a steady rate."""
 _FRAMES_UNTIL_OPEN: Final = 2
 _STREAMS_PER_CHANNEL: Final = 1000
 _OPENED_AT_ONCE: Final = 100
@@ -109,6 +111,35 @@ async def publish(
 
         rate = Rate()
         return await call_for(seconds, callers, call, rate)
+
+
+async def publish_steadily(
+    port: int, payloads: Sequence[bytes], per_second: int, goes_on: Callable[[], bool]
+) -> Rate:
+    """Measure publishes of one payload, so many a second, for as long as something goes on.
+
+    A call's time begins when the call is due, also where others are waited for first.
+    """
+    channels = [channel(port) for _ in range(_CHANNELS)]
+    methods: list[Any] = [each.unary_unary(PUBLISH_PAYER_ENVELOPES) for each in channels]
+    rate, start, sends = Rate(), time.perf_counter(), list[asyncio.Task[None]]()
+    waiting = asyncio.Semaphore(_MOST_WAITING)
+
+    async def send(number: int) -> None:
+        request = _request([payloads[number % len(payloads)]])
+        async with waiting:
+            await methods[number % _CHANNELS](request)
+        rate.taken.append(time.perf_counter() - start - number / per_second)
+
+    while goes_on():
+        await asyncio.sleep(max(0.0, start + rate.count / per_second - time.perf_counter()))
+        sends.append(asyncio.create_task(send(rate.count)))
+        rate.count += 1
+    await asyncio.gather(*sends)
+    rate.seconds = time.perf_counter() - start
+    for each in channels:
+        await each.close()
+    return rate
 
 
 async def stream_floor(port: int, frame: bytes, envelopes: int) -> float:

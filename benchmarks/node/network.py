@@ -1,4 +1,4 @@
-"""The node that is measured: on PostgreSQL, as its operator starts it, but without limits."""
+"""The node that is measured, as its operator starts it, but without limits."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ class Measured:
     node_port: int
     pid: int
     floor_port: int
+    database: str
+    """The node's, as its options take it."""
     database_url: str
-    """The node's, as libpq takes it."""
+    """The same as libpq takes it, where the node is on PostgreSQL."""
     floor_url: str
     """A database beside it, for the floors' own tables."""
     chain: BenchmarkChain
@@ -45,8 +47,11 @@ class Measured:
 
 
 @contextmanager
-def measured_node(folder: Path) -> Iterator[Measured]:
-    """Run anvil, PostgreSQL, a node and the floors' server; all end with the block."""
+def measured_node(folder: Path, on_sqlite: bool = False) -> Iterator[Measured]:
+    """Run anvil, PostgreSQL, a node and the floors' server; all end with the block.
+
+    The node is on PostgreSQL, or on SQLite.
+    """
     with ExitStack() as stack:
         anvil = stack.enter_context(Anvil())
         server = stack.enter_context(Postgres())
@@ -56,7 +61,7 @@ def measured_node(folder: Path) -> Iterator[Measured]:
         anvil.request("evm_setAutomine", True)
         owner = folder / "owner.keystore"
         write_keystore(owner, _PASSWORD, COUNCIL)
-        database = server.new_database()
+        database = str(folder / "node.db") if on_sqlite else server.new_database()
         limits = folder / "limits.json"
         limits.write_text(json.dumps({"strangers": dict.fromkeys(_UNLIMITED, 0)}))
         options = ("--limits", str(limits), "--websocket", anvil.url.replace("http", "ws", 1))
@@ -67,6 +72,7 @@ def measured_node(folder: Path) -> Iterator[Measured]:
             int(node.url.rpartition(":")[2]),
             node.pid,
             _floor_server(stack),
+            database,
             _of_libpq(database),
             _of_libpq(server.new_database()),
             chain,

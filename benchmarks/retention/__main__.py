@@ -5,57 +5,56 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.figures import rounded
 from benchmarks.harness import Benchmark, disk_folder
 from benchmarks.machine import machine
-from benchmarks.node.load import Rate
-from benchmarks.retention.deleting import DATABASE, OTHERS, PACED, PRUNE
+from benchmarks.retention.accounting import accounting_share
+from benchmarks.retention.beside import publish_beside
+from benchmarks.retention.deleting import DATABASE, OTHERS, PRUNE
 from benchmarks.retention.logs import IDENTITY, write_charges, write_expired
-from benchmarks.retention.page import page
-from benchmarks.retention.publishing import accounting_share, publish_while
+from benchmarks.retention.page import DATABASES, page
 from chainkit.errors import ChainkitError
 from chainkit_indexer.storage.store import Store
+from localnet.postgres import Postgres
 
 _REPORTED: Final = 1_000_000
 _PRUNED: Final = 100_000
-_ALONE_SECONDS: Final = 10.0
+_SECONDS: Final = 10.0
+_QUICK_SECONDS: Final = 1.0
 _BATCHES: Final = 100
+
+Log = Callable[[Path, int, str], AbstractContextManager[str]]
+"""Writes so many expired envelopes, and gives the database's location."""
 
 
 def measured_figures(quick: bool) -> dict[str, Any]:
     """Measure a report, the deletion of a log beside publishes, and the cost of accounting."""
-    share = 100 if quick else 1
-    reported, pruned = _REPORTED // share, _PRUNED // share
-    with disk_folder() as folder:
-        seconds, mebibytes = _reported(folder / "charges.db", reported)
-        write_expired(folder / "log.db", pruned)
-        database_seconds = _deleted(folder, DATABASE)
-        prune_seconds = _deleted(folder, PRUNE)
-        others_seconds = _deleted(folder, OTHERS)
-        beside = _beside(folder)
-        alone = _alone(folder / "alone.db", 1.0 if quick else _ALONE_SECONDS)
-        figures = {
-            "report_s": seconds,
-            "report_mib": mebibytes,
-            "database_deletes_per_s": pruned / database_seconds,
-            "prune_deletes_per_s": pruned / prune_seconds,
-            "prune_others_deletes_per_s": pruned / others_seconds,
-            "publish_alone_p99_ms": 1000 * alone.percentile(0.99),
-            "publish_beside_p99_ms": 1000 * beside.percentile(0.99),
-            "accounting_percent": 100
-            * accounting_share(folder / "publish.db", -(-_BATCHES // share)),
-        }
+    percent = 100 if quick else 1
+    reported, pruned = _REPORTED // percent, _PRUNED // percent
+    seconds = _QUICK_SECONDS if quick else _SECONDS
+    with disk_folder() as folder, Postgres() as server:
+        report_seconds, mebibytes = _reported(folder / "charges.db", reported)
+        figures = {"report_s": report_seconds, "report_mib": mebibytes}
+        write_expired(str(folder / "log.db"), pruned)
+        for name, log in (("sqlite", _copied), ("postgresql", partial(_filled, server))):
+            for how in (DATABASE, PRUNE, OTHERS):
+                figures[f"{name}_{how}_deletes_per_s"] = pruned / _deleted(log, folder, pruned, how)
+        share = 100 * accounting_share(folder / "publish.db", -(-_BATCHES // percent))
+        figures["accounting_percent"] = share
+    for name in DATABASES:
+        with disk_folder() as folder:
+            figures |= _beside(folder, name, pruned, seconds)
     return {name: rounded(figure) for name, figure in figures.items()} | {
         "reported": reported,
         "pruned": pruned,
         "is_quick": quick,
-        "machine": machine(("SQLAlchemy", "coincurve")),
+        "machine": machine(("SQLAlchemy", "psycopg", "coincurve")),
     }
 
 
@@ -66,39 +65,36 @@ def _reported(path: Path, envelopes: int) -> tuple[float, float]:
     return float(seconds), max(float(mebibytes), 0.01)
 
 
-def _deleted(folder: Path, how: str) -> float:
-    """Delete a copy of the log, and return the seconds."""
-    with _copied(folder, how) as path:
-        _, seconds = _answer(_started("deleting", path, how))
+def _deleted(log: Log, folder: Path, envelopes: int, how: str) -> float:
+    """Delete a log that was written for this, and return the seconds."""
+    with log(folder, envelopes, how) as location:
+        _, seconds = _answer(_started("deleting", location, how))
     return float(seconds)
 
 
-def _beside(folder: Path) -> Rate:
-    """Publish while a copy of the log is deleted, with the command's pauses."""
-    with _copied(folder, PACED) as path:
-        child = _started("deleting", path, PACED)
-        rate = publish_while(path, lambda: child.poll() is None)
-        _answer(child)
-    return rate
-
-
 @contextmanager
-def _copied(folder: Path, how: str) -> Iterator[Path]:
+def _copied(folder: Path, envelopes: int, how: str) -> Iterator[str]:
     path = folder / f"{how}.db"
     shutil.copyfile(folder / "log.db", path)
-    yield path
+    yield str(path)
     path.unlink()
 
 
-def _alone(path: Path, seconds: float) -> Rate:
-    ends: list[float] = []
+@contextmanager
+def _filled(server: Postgres, folder: Path, envelopes: int, how: str) -> Iterator[str]:
+    location = server.new_database()
+    write_expired(location, envelopes)
+    yield location
 
-    def goes_on() -> bool:
-        now = time.perf_counter()
-        ends.append(now + seconds)
-        return now < ends[0]
 
-    return publish_while(path, goes_on)
+def _beside(folder: Path, name: str, envelopes: int, seconds: float) -> dict[str, float]:
+    """Publish at a node while its log is deleted by the command, and before and after that."""
+    found = publish_beside(folder, name == "sqlite", envelopes, seconds)
+    return {
+        f"{name}_alone_p99_ms": 1000 * found.alone.percentile(0.99),
+        f"{name}_beside_p99_ms": 1000 * found.beside.percentile(0.99),
+        f"{name}_beside_deletes_per_s": envelopes / found.beside.seconds,
+    }
 
 
 def _answer(child: subprocess.Popen[str]) -> list[str]:

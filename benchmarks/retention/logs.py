@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
 from typing import Final
 
 from benchmarks.network.rows import signed_rows, store_all_ranges, store_rows
@@ -31,23 +30,28 @@ _PAYLOADS: Final = 1_000
 _AT_ONCE: Final = 10_000
 
 
-def write_expired(path: Path, envelopes: int) -> None:
+def write_expired(location: str, envelopes: int) -> None:
     """Write a log of messages that expired in 1970, with all that pruning asks for."""
-    with closing(Store.open(str(path), IDENTITY)) as store:
-        store_rows(store, _expired(envelopes))
-        write_charges(store, envelopes)
-        store_all_ranges(store, NODE_ID)
-        report = StoredPayerReport(NODE_ID, 1, envelopes, b"", b"", b"", 1, 1)
-        with store.writing() as connection:
-            insert_report(connection, report)
+    with closing(Store.open(location, IDENTITY)) as store:
+        hold_expired(store, NODE_ID, envelopes)
 
 
-def write_charges(store: Store, envelopes: int) -> None:
+def hold_expired(store: Store, node_id: int, envelopes: int) -> None:
+    """Store such a log of a node."""
+    store_rows(store, _expired(node_id, envelopes))
+    write_charges(store, envelopes, node_id)
+    store_all_ranges(store, node_id)
+    report = StoredPayerReport(node_id, 1, envelopes, b"", b"", b"", 1, 1)
+    with store.writing() as connection:
+        insert_report(connection, report)
+
+
+def write_charges(store: Store, envelopes: int, node_id: int = NODE_ID) -> None:
     """Store debts of a thousand payers for a log."""
     debts = enumerate(charges(envelopes), 1)
     while some := list(islice(debts, _AT_ONCE)):
         with store.writing() as connection:
-            insert_charges(store, connection, NODE_ID, some)
+            insert_charges(store, connection, node_id, some)
 
 
 def charges(count: int) -> Iterator[Charge]:
@@ -58,11 +62,11 @@ def charges(count: int) -> Iterator[Charge]:
         yield Charge(chance.choice(payers), 0, chance.randrange(200, 2_000), 30)
 
 
-def _expired(count: int) -> Iterator[StoredEnvelope]:
+def _expired(node_id: int, count: int) -> Iterator[StoredEnvelope]:
     chance = random.Random(1)
     topics: Sequence[bytes] = [
         TopicKind.GROUP_MESSAGE.topic(chance.randbytes(32)) for _ in range(_TOPICS)
     ]
     payloads = [chance.randbytes(_PAYLOAD_BYTES) for _ in range(_PAYLOADS)]
-    for each in signed_rows(None, NODE_ID, count, topics, payloads):
+    for each in signed_rows(None, node_id, count, topics, payloads):
         yield each._replace(expires_at=1)

@@ -4,7 +4,9 @@ Theory of operation. Ids are looked through in blocks. A block is due again when
 envelopes expires, or after a week, whatever came late; so a run reads what has something to delete,
 and not the whole database. Envelopes are found in a transaction that only reads. Each batch is then
 checked again and deleted in one short transaction, and a pause follows that is as long, in which a
-node that runs beside publishes. A process that is killed leaves whole batches.
+node that runs beside publishes. Only one process at a time writes to a file of SQLite: there a
+batch has as many envelopes as a few milliseconds delete (``pace.py``). A process that is killed
+leaves whole batches.
 
 Deleting cannot be undone, and clocks go wrong. So the time is the earlier one of this machine's and
 of the last block that the node followed: where they contradict each other, less is deleted.
@@ -22,6 +24,7 @@ from chainkit.types import TopicKind
 from chainkit_indexer.registry.history import nodes_at
 from chainkit_indexer.storage.envelopes import read_highest
 from chainkit_indexer.storage.store import Store
+from chainkit_node.pruning.pace import HELD_SECONDS, Pace
 from chainkit_node.storage.pruned_ids import block_ids, block_of, read_due, set_due
 from chainkit_node.storage.pruning import GRACE_SECONDS, Kept, Prunable, Pruning
 
@@ -60,7 +63,7 @@ class PrunedLog:
         for row in rows:
             tally = self.kinds.setdefault(row.kind, Tally())
             tally.envelopes += 1
-            tally.bytes += row.bytes
+            tally.bytes += row.size
 
     @property
     def envelopes(self) -> int:
@@ -87,12 +90,13 @@ class Pruner:
     ) -> None:
         """Take the database, the time in seconds since 1970, and a timer in seconds.
 
-        ``batch`` is how many envelopes one transaction deletes, MOST_ENVELOPES at most.
+        ``batch`` is how many envelopes one transaction deletes at most, up to MOST_ENVELOPES.
         """
         self._store = store
         self._timer = timer
         self._sleep = sleep
-        self._batch = batch
+        # Where a server stores the rows, no writer waits for another one's end.
+        self._pace = Pace(batch, HELD_SECONDS if store.file else None)
         self._is_dry = is_dry
         position = store.position()
         followed = 0 if position is None else position.header.timestamp
@@ -158,7 +162,7 @@ class Pruner:
         rest = range(ids.start, min(ids.stop, log.through + 1))
         while rest:
             with self._store.reading() as connection:
-                found = _within(pruning.find(connection, rest, self._batch), BATCH_BYTES)
+                found = pruning.find(connection, rest, self._pace.envelopes, BATCH_BYTES)
             if not found:
                 break
             log.add(found if self._is_dry else self._delete(pruning, found))
@@ -168,10 +172,13 @@ class Pruner:
             self._note(pruning, ids)
 
     def _delete(self, pruning: Pruning, found: Sequence[Prunable]) -> Sequence[Prunable]:
-        before = self._timer()
         with self._store.writing() as connection:
-            deleted = pruning.delete(connection, found)
-        self._sleep(self._timer() - before)
+            # Only now: waiting for another writer keeps nobody waiting.
+            begun = self._timer()
+            deleted = pruning.delete(connection, found, self._store.insert_rows)
+        held = self._timer() - begun
+        self._pace.took(len(found), held)
+        self._sleep(held)
         return deleted
 
     def _note(self, pruning: Pruning, ids: range) -> None:
@@ -187,13 +194,3 @@ class Pruner:
 
 def _due(connection: Connection, pruning: Pruning, sequence_id: int) -> int:
     return read_due(connection, pruning.originator_id, block_of(sequence_id))
-
-
-def _within(found: list[Prunable], most_bytes: int) -> list[Prunable]:
-    """Return the first of some envelopes, at least one, with ``most_bytes`` together at most."""
-    total = 0
-    for count, each in enumerate(found):
-        total += each.bytes
-        if total > most_bytes and count:
-            return found[:count]
-    return found

@@ -57,7 +57,7 @@ def fill_gaps(
     connection: Connection, originator_id: int, sequence_ids: Iterable[int], now_ns: int
 ) -> None:
     """Record that missing envelopes were stored; ids that were not missing are left out."""
-    for run in _runs(sequence_ids):
+    for run in runs_of(sequence_ids):
         change_gaps(connection, originator_id, run, GapState.FILLED, _UNFILLED, now_ns)
 
 
@@ -175,8 +175,8 @@ def _outside(run: range, known: Iterable[range]) -> Iterable[range]:
         yield range(start, run.stop)
 
 
-def _runs(sequence_ids: Iterable[int]) -> Iterable[range]:
-    """Group ids into runs."""
+def runs_of(sequence_ids: Iterable[int]) -> Iterable[range]:
+    """Return ids as runs, in their order."""
     runs: list[range] = []
     for sequence_id in sorted(sequence_ids):
         if runs and sequence_id <= runs[-1].stop:

@@ -6,32 +6,34 @@ needs the entry for as long as the topic has heads: some 100 bytes, and the enve
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Table, select
 
-from chainkit.protocol.topic_heads import Entry, entry_of
-from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit.protocol.topic_heads import Entry
 from chainkit_node.storage import schema
 
-_rows = schema.pruned_entries.c
+_rows: Final = schema.pruned_entries.c
+_COLUMNS: Final = tuple(_rows.keys())
+
+InsertRows = Callable[[Connection, Table, Sequence[str], Sequence[Any]], None]
+"""The database's fastest way, such as ``Store.insert_rows``."""
 
 
-def insert_pruned_entries(connection: Connection, rows: Iterable[StoredEnvelope]) -> None:
-    """Store the entries of envelopes, in the transaction that deletes these."""
-    entries = [(row, entry_of(row.envelope)) for row in rows]
-    values = [
-        {
-            "topic": row.topic,
-            "originator_id": row.originator_id,
-            "sequence_id": row.sequence_id,
-            "expires_at": row.expires_at,
-            "digest": entry.digest,
-        }
-        for row, entry in entries
+def insert_pruned_entries(
+    insert: InsertRows,
+    connection: Connection,
+    originator_id: int,
+    entries: Iterable[tuple[bytes, Entry]],
+) -> None:
+    """Store entries with their topics, in the transaction that deletes the envelopes."""
+    rows = [
+        (topic, originator_id, entry.sequence_id, entry.expires_at, entry.digest)
+        # Sorted: the database finds the places of neighbours together.
+        for topic, entry in sorted(entries)
     ]
-    if values:
-        connection.execute(insert(schema.pruned_entries), values)
+    insert(connection, schema.pruned_entries, _COLUMNS, rows)
 
 
 def read_pruned_entries(

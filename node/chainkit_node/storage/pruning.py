@@ -21,13 +21,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import (
+    BigInteger,
     ColumnElement,
     Connection,
+    Delete,
     LargeBinary,
+    Row,
+    Select,
+    Table,
     and_,
+    bindparam,
     case,
     delete,
     exists,
@@ -39,18 +45,21 @@ from sqlalchemy import (
 )
 
 from chainkit.identity.identifiers import MemberKind
+from chainkit.protocol.topic_heads import Entry, entry_digest
 from chainkit.types import TopicKind
-from chainkit_indexer.storage.envelopes import StoredEnvelope, read_last
+from chainkit_indexer.storage.envelopes import read_last
 from chainkit_indexer.storage.schema import cursor, envelope_logs, envelopes, inbox_members
-from chainkit_indexer.types import ENVELOPE_COLUMNS
 from chainkit_node.storage import schema
+from chainkit_node.storage.gaps import runs_of
 from chainkit_node.storage.payer_reports import attested_through
-from chainkit_node.storage.pruned_entries import insert_pruned_entries
+from chainkit_node.storage.pruned_entries import InsertRows, insert_pruned_entries
 from chainkit_node.storage.pruned_ids import add_pruned
-from chainkit_node.storage.range_digests import stored_leaves
+from chainkit_node.storage.range_digests import leaf_of, stored_leaves
 
 GRACE_SECONDS: Final = 24 * 60 * 60
 """Between an envelope's expiry and its deletion: by other nodes' clocks it expired, too."""
+_READ_AT_ONCE: Final = 50
+"""Envelopes that are in memory together."""
 
 _KINDS: Final = (TopicKind.GROUP_MESSAGE, TopicKind.WELCOME, TopicKind.KEY_PACKAGE)
 _held: Final = envelopes.c
@@ -88,6 +97,44 @@ _IS_DISPUTED: Final = exists().where(
     schema.disputed_envelopes.c.sequence_id == _held.sequence_id,
 )
 
+_MAY_GO: Final = (
+    _held.originator_id == bindparam("originator", type_=BigInteger()),
+    _held.sequence_id.between(
+        bindparam("first", type_=BigInteger()), bindparam("last", type_=BigInteger())
+    ),
+    _held.expires_at <= bindparam("cutoff", type_=BigInteger()),
+    _HAS_KIND,
+    not_(_IS_NEWEST_PACKAGE),
+    not_(_IS_DISPUTED),
+)
+# Written once: SQLAlchemy takes longer to write a statement than SQLite to execute it.
+_FIND_IDS: Final = select(_held.sequence_id).where(*_MAY_GO)
+
+
+def _finding(last_column: ColumnElement[Any]) -> Select[Any]:
+    """Return the query of the first rows; its rows come in pieces, as envelopes may be large."""
+    return (
+        select(_held.sequence_id, _held.topic, _held.expires_at, last_column)
+        .where(*_MAY_GO)
+        .order_by(_held.sequence_id)
+        .limit(bindparam("most"))
+        .execution_options(yield_per=_READ_AT_ONCE)
+    )
+
+
+_FIND: Final = _finding(func.length(_held.envelope))
+_FIND_OWN: Final = _finding(_held.envelope)
+
+
+def _deletion(table: Table) -> Delete:
+    first, last = (bindparam(name, type_=BigInteger()) for name in ("first", "last"))
+    is_of = table.c.originator_id == bindparam("originator", type_=BigInteger())
+    return delete(table).where(is_of, table.c.sequence_id.between(first, last))
+
+
+_DELETE_ENVELOPES: Final = _deletion(envelopes)
+_DELETE_CHARGES: Final = _deletion(schema.charges)
+
 
 class Kept(StrEnum):
     """Why an envelope that has expired is not deleted."""
@@ -108,8 +155,15 @@ class Prunable(NamedTuple):
     topic: bytes
     expires_at: int
     """Seconds since 1970."""
-    bytes: int
-    """Length of the OriginatorEnvelope."""
+    size: int
+    """Bytes of the OriginatorEnvelope."""
+    digest: bytes = b""
+    """The 32 bytes that this node signed; empty where another node originated it."""
+
+    @property
+    def entry(self) -> Entry:
+        """The entry of this node's topic heads."""
+        return Entry(self.sequence_id, self.digest, self.expires_at)
 
     @property
     def kind(self) -> TopicKind:
@@ -132,28 +186,57 @@ class Pruning:
         """The latest expiry of what is deleted, in seconds since 1970."""
         return self.now - GRACE_SECONDS
 
-    def find(self, connection: Connection, ids: range, most: int) -> list[Prunable]:
-        """Return the first envelopes within a range of ids that may be deleted."""
-        return self._read(connection, _held.sequence_id.between(ids[0], ids[-1]), most)
+    def find(
+        self, connection: Connection, ids: range, most: int, most_bytes: int
+    ) -> list[Prunable]:
+        """Return the first envelopes within a range of ids that may be deleted, one at least.
 
-    def delete(self, connection: Connection, found: Sequence[Prunable]) -> list[Prunable]:
+        ``most_bytes`` bounds them together, but for a single larger one.
+        """
+        last = min(ids[-1], self.through(connection))
+        ready = stored_leaves(connection, self.originator_id, ids[0], last)
+        query = _FIND_OWN if self.is_own else _FIND
+        found: list[Prunable] = []
+        total = 0
+        with connection.execute(query, self._asked(ids[0], last) | {"most": most}) as rows:
+            for row in map(_own if self.is_own else _other, rows):
+                total += row.size
+                if found and total > most_bytes:
+                    break
+                if leaf_of(row.sequence_id) in ready:
+                    found.append(row)
+        return found
+
+    def delete(
+        self, connection: Connection, found: Sequence[Prunable], insert: InsertRows
+    ) -> list[Prunable]:
         """Delete envelopes, and return those that were; the others may not be deleted any more.
 
-        One transaction, which reads all that allows it. ``found`` are a few hundred.
+        One transaction, which reads again what another process may have changed since ``find``:
+        disputes and digests. The last id that may be deleted never falls. ``found`` are a few
+        hundred, in the order of their ids.
         """
-        asked = _held.sequence_id.in_([each.sequence_id for each in found])
-        rows = self._read(connection, asked, len(found))
+        if not found:
+            return []
+        asked = self._asked(found[0].sequence_id, found[-1].sequence_id)
+        allowed = set(connection.scalars(_FIND_IDS, asked).all())
+        ready = stored_leaves(connection, self.originator_id, asked["first"], asked["last"])
+        rows = [
+            each
+            for each in found
+            if each.sequence_id in allowed and leaf_of(each.sequence_id) in ready
+        ]
+        if self.is_own:
+            entries = ((each.topic, each.entry) for each in rows)
+            insert_pruned_entries(insert, connection, self.originator_id, entries)
         ids = [each.sequence_id for each in rows]
-        if ids:
-            is_one = _held.originator_id == self.originator_id, _held.sequence_id.in_(ids)
-            if self.is_own:
-                columns = (envelopes.c[name] for name in ENVELOPE_COLUMNS)
-                held = connection.execute(select(*columns).where(*is_one))
-                insert_pruned_entries(connection, map(StoredEnvelope._make, held))
-            connection.execute(delete(envelopes).where(*is_one))
-            owed = schema.charges.c
-            is_paid = owed.originator_id == self.originator_id, owed.sequence_id.in_(ids)
-            connection.execute(delete(schema.charges).where(*is_paid))
+        runs = [
+            {"originator": self.originator_id, "first": run[0], "last": run[-1]}
+            for run in runs_of(ids)
+        ]
+        if runs:
+            connection.execute(_DELETE_ENVELOPES, runs)
+            connection.execute(_DELETE_CHARGES, runs)
             add_pruned(connection, self.originator_id, ids)
         return rows
 
@@ -207,24 +290,16 @@ class Pruning:
             return 0
         return min(attested_through(connection, self.originator_id), last[0] - 1)
 
-    def _read(
-        self, connection: Connection, asked: ColumnElement[bool], most: int
-    ) -> list[Prunable]:
-        columns = _held.sequence_id, _held.topic, _held.expires_at, func.length(_held.envelope)
-        query = (
-            select(*columns)
-            .where(
-                _held.originator_id == self.originator_id,
-                asked,
-                _held.sequence_id <= self.through(connection),
-                _held.expires_at <= self.cutoff,
-                _HAS_KIND,
-                not_(_IS_NEWEST_PACKAGE),
-                not_(_IS_DISPUTED),
-            )
-            .order_by(_held.sequence_id)
-            .limit(most)
-        )
-        rows = [Prunable(*row) for row in connection.execute(query)]
-        ready = stored_leaves(connection, self.originator_id, (row.sequence_id for row in rows))
-        return [row for row in rows if row.sequence_id in ready]
+    def _asked(self, first: int, last: int) -> dict[str, int]:
+        ids = {"originator": self.originator_id, "first": first, "last": last}
+        return ids | {"cutoff": self.cutoff}
+
+
+def _own(row: Row[Any]) -> Prunable:
+    envelope = row.envelope
+    place = row.sequence_id, row.topic, row.expires_at
+    return Prunable(*place, len(envelope), entry_digest(envelope))
+
+
+def _other(row: Row[Any]) -> Prunable:
+    return Prunable._make((*row, b""))

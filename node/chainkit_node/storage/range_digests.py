@@ -70,6 +70,9 @@ _disputed: Final = schema.disputed_envelopes.c
 _ORIGINATOR: Final = bindparam("originator", type_=BigInteger())
 _FIRST: Final = bindparam("first", type_=BigInteger())
 _LAST: Final = bindparam("last", type_=BigInteger())
+_LEAVES: Final = select(_rows.number).where(
+    _rows.originator_id == _ORIGINATOR, _rows.level == 0, _rows.number.between(_FIRST, _LAST)
+)
 # Built once: building the query for each leaf takes as long as reading and hashing a leaf.
 _HELD: Final = select(_held.sequence_id, _held.envelope).where(
     _held.originator_id == _ORIGINATOR, _held.sequence_id.between(_FIRST, _LAST)
@@ -223,14 +226,18 @@ def _renew_leaves(connection: Connection, originator_id: int, numbers: Sequence[
         connection.execute(update(schema.range_digests).filter_by(**key).values(digests=digests))
 
 
-def stored_leaves(
-    connection: Connection, originator_id: int, sequence_ids: Iterable[int]
-) -> set[int]:
-    """Return those of the ids whose leaf has a row, which keeps the digests of pruned envelopes."""
-    ids = set(sequence_ids)
-    numbers = sorted({(each - 1) // LEAF_IDS for each in ids})
-    stored = _stored_numbers(connection, originator_id, 0, numbers)
-    return {each for each in ids if (each - 1) // LEAF_IDS in stored}
+def stored_leaves(connection: Connection, originator_id: int, first: int, last: int) -> set[int]:
+    """Return the numbers of the leaves with ids of a range that have a row.
+
+    Such a leaf keeps the digests of pruned envelopes. Both ends of the range are included.
+    """
+    numbers = {"first": leaf_of(first), "last": leaf_of(last)}
+    return set(connection.scalars(_LEAVES, numbers | {"originator": originator_id}).all())
+
+
+def leaf_of(sequence_id: int) -> int:
+    """Return the number of the leaf that has an id."""
+    return (sequence_id - 1) // LEAF_IDS
 
 
 class _Reading:

@@ -20,6 +20,7 @@ from google.protobuf.message import DecodeError
 from chainkit.errors import MalformedData
 from chainkit.protocol.originated_envelope import originator_digest, parse_originated
 from chainkit.protocol.proto import node_api_pb2
+from chainkit.protocol.strict import field_bytes
 from chainkit.signatures import TOPIC_HEAD_LABEL, SigningKey, keccak256, recover_public_key
 
 MOST_ENTRIES: Final = 1000
@@ -30,6 +31,8 @@ MOST_HEAD_BYTES: Final = 1024
 
 _CHAIN_LABEL: Final = b"topic|"
 _SUBJECT: Final = "topic head"
+_UNSIGNED_FIELD: Final = 1
+"""``OriginatorEnvelope.unsigned_originator_envelope``."""
 
 
 class Entry(NamedTuple):
@@ -120,6 +123,11 @@ def entry_of(envelope: bytes) -> Entry:
     parsed = parse_originated(envelope)
     digest = originator_digest(parsed.unsigned_originator_envelope)
     return Entry(parsed.envelope.sequence_id, digest, parsed.envelope.expiry_unixtime)
+
+
+def entry_digest(envelope: bytes) -> bytes:
+    """Return the digest of the entry of an envelope that is stored, so that it is strict."""
+    return originator_digest(field_bytes(envelope, _UNSIGNED_FIELD) or b"")
 
 
 def written_entry(entry: Entry) -> node_api_pb2.TopicEntry:

@@ -97,7 +97,8 @@ class ComparingNode:
             insert_report(
                 connection, StoredPayerReport(ORIGINATOR, 1, ids[-1], b"", b"", b"", 1, 1)
             )
-            found = pruning.delete(connection, pruning.find(connection, ids, 900))
+            found = pruning.find(connection, ids, 900, 1 << 20)
+            found = pruning.delete(connection, found, self.store.insert_rows)
         return [each.sequence_id for each in found]
 
     def _counted(self, request: bytes, answer: bytes) -> bytes:

@@ -97,8 +97,8 @@ class ChangingLog:
                 covered = StoredPayerReport(ORIGINATOR, first, through, b"", b"", b"", 1, 1)
                 insert_report(connection, covered)
                 self.attested = through
-            found = pruning.find(connection, range(1, self.highest + 1), most)
-            assert pruning.delete(connection, found) == found
+            found = pruning.find(connection, range(1, self.highest + 1), most, 1 << 20)
+            assert pruning.delete(connection, found, self.database.insert_many) == found
         for each in found:
             self.pruned[each.sequence_id] = envelope_digest(
                 self.rows.pop(each.sequence_id).envelope

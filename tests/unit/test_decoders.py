@@ -35,14 +35,14 @@ from chainkit.protocol.mls.key_package import parse_key_package
 from chainkit.protocol.mls.message import parse_message_header
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.payer_envelope import parse_payer_envelope
-from chainkit.protocol.payer_reports import read_report
+from chainkit.protocol.payer_reports import parsed_report, read_report
 from chainkit.protocol.proto import (
     envelopes_pb2,
     identity_associations_pb2,
     message_api_pb2,
     node_api_pb2,
 )
-from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes, PayerReports
 from chainkit.protocol.publish_rules.client_envelope import parse_client_envelope
 from chainkit.protocol.publish_rules.judgement import read_publish
 from chainkit.protocol.publish_rules.refusal import PublishRefused
@@ -149,8 +149,8 @@ def topics(data: bytes) -> Any:
 
 def payer_reports(data: bytes) -> Any:
     """Each report of an answer, whose answerer may be any node."""
-    answer = parsed(node_api_pb2.QueryPayerReportsResponse, data)
-    return [read_report(each, {0: KEY.public_key}) for each in answer.reports]
+    answer = parsed(PayerReports, data)
+    return [read_report(parsed_report(each), {0: KEY.public_key}) for each in answer.reports]
 
 
 def call(data: bytes) -> Any:

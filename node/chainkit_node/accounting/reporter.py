@@ -21,8 +21,9 @@ from google.protobuf.message import DecodeError
 
 from chainkit.errors import MalformedData, StoreError
 from chainkit.protocol.methods import QUERY_PAYER_REPORTS
-from chainkit.protocol.payer_reports import needed_signatures
+from chainkit.protocol.payer_reports import needed_signatures, parsed_report
 from chainkit.protocol.proto import node_api_pb2
+from chainkit.protocol.proto.stored_envelopes_pb2 import PayerReports
 from chainkit.service.refusals import NotReady
 from chainkit.types import NANOSECONDS_PER_SECOND, Node
 from chainkit_node.accounting.books import Books, Outcome, Standing
@@ -159,16 +160,17 @@ class PayerReporter:
     def _take(self, data: bytes, listing: Listing) -> tuple[bool, MalformedData | None]:
         """Take an answer; return whether another one may have more, and the first fault in it.
 
-        A report that nobody signed ends alone. Raises MalformedData where the bytes are no answer.
+        A report that is broken, or that nobody signed, ends alone. Raises MalformedData where the
+        bytes are no answer.
         """
         try:
-            reports = node_api_pb2.QueryPayerReportsResponse.FromString(data).reports
+            reports = PayerReports.FromString(data).reports
         except DecodeError as error:
             raise MalformedData("answer", "payer reports", "other bytes") from error
         has_more, fault = False, None
         for each in reports:
             try:
-                has_more |= self._books.take(each, listing) is Outcome.STORED
+                has_more |= self._books.take(parsed_report(each), listing) is Outcome.STORED
             except MalformedData as error:
                 fault = fault or error
         return has_more, fault

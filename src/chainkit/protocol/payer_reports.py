@@ -182,6 +182,14 @@ def written_report(signed: SignedReport) -> node_api_pb2.SignedPayerReport:
     return message
 
 
+def parsed_report(data: bytes) -> node_api_pb2.SignedPayerReport:
+    """Parse one report of an answer; nothing is checked. Raises MalformedData."""
+    try:
+        return node_api_pb2.SignedPayerReport.FromString(data)
+    except DecodeError as error:
+        raise MalformedData(_SUBJECT, "a SignedPayerReport", error) from error
+
+
 def read_report(message: node_api_pb2.SignedPayerReport, keys: Mapping[int, bytes]) -> SignedReport:
     """Decode a report that its originator has signed; keys have 65 bytes, by node id.
 

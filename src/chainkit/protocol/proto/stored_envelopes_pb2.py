@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.chainkit/protocol/proto/stored_envelopes.proto\x12\x19\x63hainkit.stored_envelopes\"\x1e\n\tEnvelopes\x12\x11\n\tenvelopes\x18\x01 \x03(\x0c\"\x83\x01\n\x0fNewestEnvelopes\x12\x42\n\x07results\x18\x01 \x03(\x0b\x32\x31.chainkit.stored_envelopes.NewestEnvelopes.Newest\x1a,\n\x06Newest\x12\x15\n\x08\x65nvelope\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x0b\n\t_envelope\"I\n\x0eTopicEnvelopes\x12\x37\n\tenvelopes\x18\x01 \x01(\x0b\x32$.chainkit.stored_envelopes.Envelopesb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n.chainkit/protocol/proto/stored_envelopes.proto\x12\x19\x63hainkit.stored_envelopes\"\x1e\n\tEnvelopes\x12\x11\n\tenvelopes\x18\x01 \x03(\x0c\"\x83\x01\n\x0fNewestEnvelopes\x12\x42\n\x07results\x18\x01 \x03(\x0b\x32\x31.chainkit.stored_envelopes.NewestEnvelopes.Newest\x1a,\n\x06Newest\x12\x15\n\x08\x65nvelope\x18\x01 \x01(\x0cH\x00\x88\x01\x01\x42\x0b\n\t_envelope\"\x1f\n\x0cPayerReports\x12\x0f\n\x07reports\x18\x01 \x03(\x0c\"I\n\x0eTopicEnvelopes\x12\x37\n\tenvelopes\x18\x01 \x01(\x0b\x32$.chainkit.stored_envelopes.Envelopesb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -37,6 +37,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NEWESTENVELOPES']._serialized_end=241
   _globals['_NEWESTENVELOPES_NEWEST']._serialized_start=197
   _globals['_NEWESTENVELOPES_NEWEST']._serialized_end=241
-  _globals['_TOPICENVELOPES']._serialized_start=243
-  _globals['_TOPICENVELOPES']._serialized_end=316
+  _globals['_PAYERREPORTS']._serialized_start=243
+  _globals['_PAYERREPORTS']._serialized_end=274
+  _globals['_TOPICENVELOPES']._serialized_start=276
+  _globals['_TOPICENVELOPES']._serialized_end=349
 # @@protoc_insertion_point(module_scope)

@@ -24,6 +24,12 @@ class NewestEnvelopes(_message.Message):
     results: _containers.RepeatedCompositeFieldContainer[NewestEnvelopes.Newest]
     def __init__(self, results: _Optional[_Iterable[_Union[NewestEnvelopes.Newest, _Mapping[str, object]]]] = ...) -> None: ...
 
+class PayerReports(_message.Message):
+    __slots__ = ("reports",)
+    REPORTS_FIELD_NUMBER: _ClassVar[int]
+    reports: _containers.RepeatedScalarFieldContainer[_builtins.bytes]
+    def __init__(self, reports: _Optional[_Iterable[_builtins.bytes]] = ...) -> None: ...
+
 class TopicEnvelopes(_message.Message):
     __slots__ = ("envelopes",)
     ENVELOPES_FIELD_NUMBER: _ClassVar[int]

@@ -175,21 +175,29 @@ def test_run__others_of_another_make__makes_a_report(nodes: list[Bookkeeper]) ->
     assert nodes[0].attested(A) == 0
 
 
-def test_run__one_report_of_an_answer_that_nobody_signed__takes_all_others(
-    nodes: list[Bookkeeper],
+@pytest.mark.parametrize(
+    "bad",
+    [
+        made_up(b""),
+        # A report of three bytes, which are no message; and one whose totals are none.
+        b"\x0a\x03\xff\xff\xff",
+        b"\x0a\x05\x1a\x03\xff\xff\xff",
+    ],
+)
+def test_run__one_report_of_an_answer_is_broken_or_nobodys__takes_all_others(
+    nodes: list[Bookkeeper], bad: bytes
 ) -> None:
     reader, liar, _ = nodes
     for each in (reader, liar):
         each.holds(B, LOG)
     liar.makes()
-    nobodys = made_up(b"")
     good = node_api_pb2.QueryPayerReportsResponse(reports=liar.reports(B)).SerializeToString()
     asked: list[bytes] = []
 
     def mixed(request: bytes) -> bytes:
         asked.append(request)
         # Both are messages of one repeated field: their bytes follow each other.
-        return nobodys + good + nobodys
+        return bad + good + bad
 
     World(nodes, {B: mixed, C: silent}).play(reader, seconds=6.0)
 

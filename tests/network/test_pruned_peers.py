@@ -14,6 +14,7 @@ from chainkit.misbehavior.types import Misbehavior
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_indexer.storage.store import Store
+from chainkit_node.storage.learned_ids import LEARNED
 from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
 from support.chains.chain import Deployment
 from support.command_line import run
@@ -71,6 +72,22 @@ def held_ids(node: RealNode, originator: RealNode) -> set[int]:
         return set(connection.scalars(query))
 
 
+def learned_ids(node: RealNode, originator: RealNode) -> set[int]:
+    with closing(Store.open_existing(node.database)) as store, store.reading() as connection:
+        runs = LEARNED.runs(connection, originator.node_id, range(1, COUNT + 1))
+        return {each for run in runs for each in run}
+
+
+def expired_count(node: RealNode, originator: RealNode) -> int:
+    status = run("node", "status", "--database", node.database, "--json").content
+    [found] = [
+        each["expired_ids"]
+        for each in status["originators"]
+        if each["originator_id"] == originator.node_id
+    ]
+    return int(found)
+
+
 def prune(node: RealNode, *words: str) -> int:
     done = run("node", "prune", "--database", node.database, "--json", *words)
     assert done.code == 0, done.err
@@ -83,7 +100,7 @@ def accused(node: RealNode) -> list[Misbehavior]:
     return [each for each in reports if not each.is_liveness]
 
 
-@pytest.mark.conforms("T8")
+@pytest.mark.conforms("N34", "T8")
 def test_prune__one_of_three_nodes__others_find_nothing_left_out(
     network: RealNetwork,
 ) -> None:
@@ -114,6 +131,11 @@ def test_prune__one_of_three_nodes__others_find_nothing_left_out(
     assert [each.holds(owner.node_id) for each in (*others, late)] == [
         owner.holds(owner.node_id)
     ] * 3
+    got = held_ids(late, owner)
+    until(lambda: learned_ids(late, owner) | got == set(range(1, COUNT + 1)) | got)
+    assert expired <= learned_ids(late, owner)
+    assert learned_ids(late, owner).isdisjoint(got)
+    assert expired_count(late, owner) == len(learned_ids(late, owner))
     for node in (*nodes, late):
         assert accused(node) == []
         assert run("node", "verify", "--database", node.database).code == 0

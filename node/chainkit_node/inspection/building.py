@@ -213,6 +213,10 @@ def _gaps(connection: Connection) -> dict[int, _Gaps]:
         found[row[0]].ids[GapState(row[1])] = int(row[3])
         if row[1] in _OPEN:
             found[row[0]].open_count += row[2]
+    blocks = schema.expired_blocks.c
+    learned = select(blocks.originator_id, func.sum(blocks.count)).group_by(blocks.originator_id)
+    for originator_id, count in connection.execute(learned):
+        found[originator_id].ids[GapState.EXPIRED] += int(count)
     for originator_id, *parts in connection.execute(_first_ranges()):
         found[originator_id].ranges.append(GapRange(*parts))
     return found

@@ -25,7 +25,7 @@ from chainkit_indexer.storage.envelopes import StoredEnvelope, read_by_originato
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_indexer.storage.store import Store
 from chainkit_node.storage.gaps import unknown_gaps
-from chainkit_node.storage.pruned_ids import read_pruned_runs
+from chainkit_node.storage.pruned_ids import PRUNED
 from chainkit_node.storage.range_digests import RangeKey, differing_ranges
 
 PAGE_ENVELOPES: Final = 500
@@ -132,7 +132,7 @@ class LogVerifier:
         if log.originator_id in self._sparse_ids:
             # Most ids between two payloads were never given out.
             return
-        pruned = sum(map(len, read_pruned_runs(connection, log.originator_id, ids)))
+        pruned = sum(map(len, PRUNED.runs(connection, log.originator_id, ids)))
         log.pruned_ids += pruned
         log.missing_ids += len(ids) - len(held) - pruned
         # The chain's missing ids are in quarantine; the node's own were given up (--resume-after).

@@ -25,7 +25,8 @@ from chainkit_indexer.registry.history import nodes_at
 from chainkit_indexer.storage.envelopes import read_highest
 from chainkit_indexer.storage.store import Store
 from chainkit_node.pruning.pace import HELD_SECONDS, Pace
-from chainkit_node.storage.pruned_ids import block_ids, block_of, read_due, set_due
+from chainkit_node.storage.id_blocks import block_ids, block_of
+from chainkit_node.storage.pruned_ids import read_due, set_due
 from chainkit_node.storage.pruning import GRACE_SECONDS, Kept, Prunable, Pruning
 
 BATCH_ENVELOPES: Final = 500

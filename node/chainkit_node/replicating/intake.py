@@ -31,7 +31,7 @@ from chainkit_indexer.storage.envelopes import (
 )
 from chainkit_indexer.storage.store import Store
 from chainkit_node.replicating.own_ids import UngivenIds
-from chainkit_node.storage.pruned_ids import read_pruned
+from chainkit_node.storage.pruned_ids import PRUNED
 from chainkit_node.storage.replicated import StoredLog, store_judged
 
 MOST_PER_COMMIT: Final = 1_000
@@ -239,7 +239,7 @@ def _without_pruned(
         each
         for each in received
         if each.sequence_id > last_id
-        or not read_pruned(connection, originator_id, each.sequence_id, each.sequence_id)
+        or not PRUNED.read(connection, originator_id, each.sequence_id, each.sequence_id)
     ]
 
 

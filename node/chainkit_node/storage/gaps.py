@@ -1,6 +1,7 @@
 """Sequence ids of originators that are missing, as ranges; each function is within a transaction.
 
 The ranges of one originator do not overlap. A range that is filled in part is cut into pieces.
+Ids that have expired leave the ranges, but for long runs: see ``learned_ids.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from chainkit_node.storage import schema
-from chainkit_node.storage.pruned_ids import read_pruned_runs
+from chainkit_node.storage.id_blocks import BLOCK_IDS
+from chainkit_node.storage.learned_ids import LEARNED
+from chainkit_node.storage.pruned_ids import PRUNED
 
 MOST_READ: Final = 1_000
 """Ranges of one look."""
@@ -57,7 +60,12 @@ def fill_gaps(
     connection: Connection, originator_id: int, sequence_ids: Iterable[int], now_ns: int
 ) -> None:
     """Record that missing envelopes were stored; ids that were not missing are left out."""
-    for run in runs_of(sequence_ids):
+    ids = sorted(sequence_ids)
+    for run in LEARNED.remove(connection, originator_id, ids):
+        changed_ns = _next_ns(connection, now_ns)
+        state = GapState.FILLED.value
+        insert_gap(connection, GapRow(originator_id, run[0], run[-1], state, changed_ns))
+    for run in runs_of(ids):
         change_gaps(connection, originator_id, run, GapState.FILLED, _UNFILLED, now_ns)
 
 
@@ -99,7 +107,8 @@ def unknown_gaps(
         *_meets(originator_id, ids), is_unfilled
     )
     known = [range(first, last + 1) for first, last in connection.execute(query)]
-    known += read_pruned_runs(connection, originator_id, ids)
+    for expired in (PRUNED, LEARNED):
+        known += expired.runs(connection, originator_id, ids)
     # A hostile id may make a gap of 2^62 ids: only the ends between held ids are looked at.
     edges = sorted({ids.start - 1, *held, ids.stop})
     runs = [range(low + 1, high) for low, high in pairwise(edges)]
@@ -115,7 +124,8 @@ def read_filled_after(connection: Connection, changed_ns: int) -> list[GapRow]:
 
 def read_last_change(connection: Connection) -> int:
     """Return the moment of the last change, 0 before the first."""
-    return connection.scalar(select(func.max(_TABLE.c.changed_ns))) or 0
+    tables = _TABLE, schema.expired_blocks
+    return max(connection.scalar(select(func.max(each.c.changed_ns))) or 0 for each in tables)
 
 
 def forget_filled(connection: Connection, before_ns: int, most: int) -> bool:
@@ -134,11 +144,14 @@ def forget_filled(connection: Connection, before_ns: int, most: int) -> bool:
 
 
 def _cut(connection: Connection, gap: GapRow, ids: range, state: GapState, now_ns: int) -> None:
+    changed_ns = _next_ns(connection, now_ns)
     connection.execute(delete(_TABLE).where(*_is(gap)))
     if gap.first_id < ids[0]:
         insert_gap(connection, gap._replace(last_id=ids[0] - 1))
-    changed_ns = _next_ns(connection, now_ns)
-    insert_gap(connection, GapRow(gap.originator_id, ids[0], ids[-1], state.value, changed_ns))
+    if state is GapState.EXPIRED and len(ids) <= BLOCK_IDS:
+        LEARNED.add(connection, gap.originator_id, ids, changed_ns=changed_ns)
+    else:
+        insert_gap(connection, GapRow(gap.originator_id, ids[0], ids[-1], state.value, changed_ns))
     if ids[-1] < gap.last_id:
         insert_gap(connection, gap._replace(first_id=ids[-1] + 1))
 

@@ -53,7 +53,7 @@ from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import runs_of
 from chainkit_node.storage.payer_reports import attested_through
 from chainkit_node.storage.pruned_entries import InsertRows, insert_pruned_entries
-from chainkit_node.storage.pruned_ids import add_pruned
+from chainkit_node.storage.pruned_ids import PRUNED
 from chainkit_node.storage.range_digests import leaf_of, stored_leaves
 
 GRACE_SECONDS: Final = 24 * 60 * 60
@@ -237,7 +237,7 @@ class Pruning:
         if runs:
             connection.execute(_DELETE_ENVELOPES, runs)
             connection.execute(_DELETE_CHARGES, runs)
-            add_pruned(connection, self.originator_id, ids)
+            PRUNED.add(connection, self.originator_id, ids)
         return rows
 
     def count_kept(self, connection: Connection) -> dict[Kept, int]:

@@ -56,7 +56,7 @@ from chainkit_indexer.storage.envelopes import read_last
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.storage import schema
 from chainkit_node.storage.expired_ids import read_expired, read_last_expired
-from chainkit_node.storage.pruned_ids import next_pruned, read_pruned
+from chainkit_node.storage.pruned_ids import PRUNED
 
 _MOST_COMPUTED: Final = 128
 """Ranges without rows that one reading computes; each leaf reads 64 envelopes."""
@@ -305,7 +305,7 @@ class _Reading:
         """Return the next id that has a digest, or one behind ``through``."""
         ids = {"originator": self._originator_id, "first": first}
         found = [self._connection.scalar(query, ids) for query in _NEXT]
-        found.append(next_pruned(self._connection, self._originator_id, first))
+        found.append(PRUNED.next_id(self._connection, self._originator_id, first))
         return min((each for each in found if each), default=self._through + 1)
 
     def _part_numbers(self, level: int, number: int) -> list[int]:
@@ -322,7 +322,7 @@ class _Reading:
     def _leaf(self, leaf: LogRange) -> bytes:
         digests = [ABSENT] * leaf.part_count(self._through)
         last = leaf.first + len(digests) - 1
-        if pruned := read_pruned(self._connection, self._originator_id, leaf.first, last):
+        if pruned := PRUNED.read(self._connection, self._originator_id, leaf.first, last):
             stored = split(self._stored(0, [leaf.number]).get(leaf.number, b""))
             kept = [digest if pruned >> n & 1 else ABSENT for n, digest in enumerate(stored)]
             digests[: len(kept)] = kept[: len(digests)]

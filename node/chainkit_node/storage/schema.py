@@ -156,6 +156,19 @@ pruned_blocks = Table(
 compressed bitmap of a block of ids, of which ``count`` were pruned. Their digests stay in
 ``range_digests``. ``due_at`` is when the block is looked through again, in seconds since 1970."""
 
+expired_blocks = Table(
+    "expired_blocks",
+    metadata,
+    _key("originator_id", BigInteger),
+    _key("number", BigInteger),
+    _column("count", Integer),
+    _column("changed_ns", BigInteger),
+    _column("ids", LargeBinary),
+    Index("expired_blocks_by_change", "changed_ns"),
+)
+"""Which missing ids had expired where this node asked for them (``learned_ids.py``), as bitmaps
+like those of ``pruned_blocks``; longer runs are rows of ``gaps``. ``changed_ns`` is as there."""
+
 pruned_entries = Table(
     "pruned_entries",
     metadata,

@@ -6,7 +6,7 @@ from sqlalchemy import select, update
 
 from chainkit_indexer.storage.schema import blocks, envelopes
 from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
-from chainkit_node.storage.pruned_ids import read_pruned_runs
+from chainkit_node.storage.pruned_ids import PRUNED
 from chainkit_node.storage.range_digests import store_ranges
 from support.network.held_logs import PEER, take
 from support.network.originator import BEGIN_NS, SECOND_NS
@@ -52,5 +52,5 @@ def held_ids(host: Host) -> set[int]:
 def pruned_ids(host: Host) -> set[int]:
     """Return which of the peer's ids are known as pruned."""
     with host.store.reading() as connection:
-        runs = read_pruned_runs(connection, ACCUSED, range(1, 2**40))
+        runs = PRUNED.runs(connection, ACCUSED, range(1, 2**40))
         return {each for run in runs for each in run}

@@ -19,9 +19,9 @@ from chainkit_indexer.storage.schema import blocks, envelopes
 from chainkit_node.originating.topic_heads import TopicHeads
 from chainkit_node.pruning import pruner
 from chainkit_node.pruning.pruner import PrunedLog, Pruner, Tally
-from chainkit_node.storage import pruned_ids, schema
+from chainkit_node.storage import id_blocks, schema
 from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
-from chainkit_node.storage.pruned_ids import read_pruned_runs
+from chainkit_node.storage.pruned_ids import PRUNED
 from chainkit_node.storage.pruning import Kept
 from chainkit_node.storage.range_digests import store_ranges
 from support.indexer.ranges import row
@@ -75,7 +75,7 @@ def held(host: Host, originator_id: int = ACCUSED) -> set[int]:
 
 def pruned(host: Host, originator_id: int = ACCUSED) -> set[int]:
     with host.store.reading() as connection:
-        runs = read_pruned_runs(connection, originator_id, range(1, 2**40))
+        runs = PRUNED.runs(connection, originator_id, range(1, 2**40))
         return {each for run in runs for each in run}
 
 
@@ -213,7 +213,7 @@ def test_run__node_that_the_registry_does_not_list__is_left_alone(host: Host) ->
 def test_run__envelope_that_came_late__is_found_within_a_week(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruned_ids, "BLOCK_IDS", 64)
+    monkeypatch.setattr(id_blocks, "BLOCK_IDS", 64)
     put(host, expiring(1), *(expiring(each, expires_at=None) for each in range(3, 66)))
     attest(host, 1, 64)
     assert prune(host)[ACCUSED].envelopes == 1

@@ -30,6 +30,7 @@ from chainkit_node.settings import (
     StorageLimits,
     StrangerLimits,
 )
+from chainkit_node.storage.id_blocks import BLOCK_IDS
 from chainkit_node.storage.payer_reports import MOST_REFUSED
 from support.project import DOCS
 
@@ -86,6 +87,7 @@ CODE = {
     "published bytes of a payer in a second": PayerLimits().bytes_per_second,
     "bytes that stay free for the database": StorageLimits().free_bytes,
     "a sequence id beyond the last held, nothing between expired": MOST_IDS_AHEAD,
+    "missing ids of a run that are kept as a bitmap": BLOCK_IDS,
     "envelopes of a transaction that changes gaps": intake.MOST_CHANGES,
     "envelopes of one originator that wait for dependencies": dependencies.MOST_WAITING,
     "bytes of these envelopes": dependencies.MOST_WAITING_BYTES,

@@ -27,7 +27,7 @@ from chainkit_node.replicating.intake import Intake, Source, Taken
 from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapRow, GapState, read_filled_after
-from chainkit_node.storage.pruned_ids import add_pruned
+from chainkit_node.storage.pruned_ids import PRUNED
 from chainkit_node.storage.range_digests import store_ranges
 from support import publishes
 from support.chains.fake_chain import FakeChain
@@ -159,7 +159,7 @@ def test_take__what_was_pruned_here__is_not_stored_again(receiver: Receiver) -> 
     receiver.intake.take([*LOG[:2], *LOG[4:]], DIRECT)
     reports = list(receiver.reports)
     with receiver.store.writing() as connection:
-        add_pruned(connection, NODE.node_id, [3])
+        PRUNED.add(connection, NODE.node_id, [3])
 
     taken = receiver.intake.take([LOG[2], NODE.signed(3, 3.5), LOG[3]], DIRECT)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import delete
+from sqlalchemy import Connection, delete
 
 from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.identity import Identity
@@ -33,6 +33,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return open_store(tmp_path_factory.mktemp("gaps") / "node.db", IDENTITY)
 
 
+def clear(connection: Connection) -> None:
+    for table in (schema.gaps, schema.expired_blocks):
+        connection.execute(delete(table))
+
+
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sets(st.integers(1, 60)),
@@ -42,7 +47,7 @@ def test_fill__any_ids__what_is_open_and_filled_is_what_was_missing(
     store: Store, missing: set[int], fills: list[set[int]]
 ) -> None:
     with store.writing() as connection:
-        connection.execute(delete(schema.gaps))
+        clear(connection)
         for first, last in ranges(missing):
             insert_gap(connection, GapRow(100, first, last, GapState.ASKED, 1))
         for moment, ids in enumerate(fills, 2):
@@ -60,7 +65,7 @@ def test_fill__any_ids__what_is_open_and_filled_is_what_was_missing(
 
 def test_change__a_part_of_a_gap__only_from_the_states_that_are_named(store: Store) -> None:
     with store.writing() as connection:
-        connection.execute(delete(schema.gaps))
+        clear(connection)
         insert_gap(connection, GapRow(100, 3, 5, GapState.ASKED, 7))
         insert_gap(connection, GapRow(100, 8, 9, GapState.OMITTED, 8))
 
@@ -74,7 +79,7 @@ def test_change__a_part_of_a_gap__only_from_the_states_that_are_named(store: Sto
 
 def test_forget__filled_long_ago__goes_but_for_the_last_change(store: Store) -> None:
     with store.writing() as connection:
-        connection.execute(delete(schema.gaps))
+        clear(connection)
         insert_gap(connection, GapRow(100, 3, 5, GapState.ASKED, 1))
         for moment, sequence_id in enumerate((3, 4, 5), 10):
             fill_gaps(connection, 100, [sequence_id], moment)

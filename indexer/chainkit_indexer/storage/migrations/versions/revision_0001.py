@@ -311,6 +311,15 @@ _table(
     _column("ids", LargeBinary),
 )
 _table(
+    "expired_blocks",
+    _key("originator_id", BigInteger),
+    _key("number", BigInteger),
+    _column("count", Integer),
+    _column("changed_ns", BigInteger),
+    _column("ids", LargeBinary),
+    Index("expired_blocks_by_change", "changed_ns"),
+)
+_table(
     "pruned_entries",
     _key("topic", LargeBinary),
     _key("originator_id", BigInteger),

@@ -29,6 +29,7 @@ from chainkit.text.node_url import grpc_target
 from chainkit_client.exchange.exchange import HistoryExchange
 from chainkit_client.exchange.origin import origin_of
 from chainkit_client.messenger import Messenger
+from chainkit_client.mls.engine import MlsEngine
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
 from chainkit_client.storage.store import Store
@@ -144,6 +145,7 @@ class Client:
     chain: Chain = field(repr=False)
     gateway: Gateway = field(repr=False)
     history: HistoryExchange = field(repr=False)
+    engine: MlsEngine = field(repr=False)
 
 
 @asynccontextmanager
@@ -159,15 +161,22 @@ async def opened(
     chain = await asyncio.to_thread(connect_chain, settings)
     store = Store.open(home.database_path, password)
     try:
-        with NodeEngine() as engine:
-            gateway = Gateway(settings.gateway)
-            days = settings.retention_days
-            async with Messenger(store, engine, chain, gateway, days) as messenger:
-                folder, storage = home.home_path, settings.storage
-                history = HistoryExchange(messenger, store, gateway, storage, folder)
-                yield Client(messenger, store, chain, gateway, history)
+        async with opened_on(store, chain, settings, home.home_path) as client:
+            yield client
     finally:
         store.close()
+
+
+@asynccontextmanager
+async def opened_on(
+    store: Store, chain: Chain, settings: Settings, folder: Path
+) -> AsyncIterator[Client]:
+    """Open a client on a database, which the caller closes; ``folder`` takes nameless files."""
+    with NodeEngine() as engine:
+        gateway = Gateway(settings.gateway)
+        async with Messenger(store, engine, chain, gateway, settings.retention_days) as messenger:
+            history = HistoryExchange(messenger, store, gateway, settings.storage, folder)
+            yield Client(messenger, store, chain, gateway, history, engine)
 
 
 def connect_chain(settings: Settings) -> Chain:

@@ -28,7 +28,6 @@ from chainkit.nodes.gateway import Gateway
 from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND, Place
 from chainkit_client.groups.groups import Groups
-from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.overview import Group, read_imported_groups, read_shown_groups
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message, unheard
@@ -37,23 +36,28 @@ from chainkit_client.history.coverage import Coverage
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
 from chainkit_client.intents.machine import UNFINISHED
 from chainkit_client.intents.rows import Intent
-from chainkit_client.mls.engine import EngineFailed, Installation, Member, MlsEngine
+from chainkit_client.mls.engine import (
+    EngineFailed,
+    Installation,
+    KeyPackage,
+    Member,
+    MlsEngine,
+)
 from chainkit_client.network.chain import Chain
 from chainkit_client.network.group_network import GroupNetwork
 from chainkit_client.network.group_sync import GroupSync, Round
-from chainkit_client.network.inboxes import Inbox, find_inbox, inbox_of
+from chainkit_client.network.inboxes import Inbox, find_inbox
 from chainkit_client.network.key_packages import OwnKeyPackages
 from chainkit_client.network.members import MemberProofs
-from chainkit_client.network.payloads import received_welcome
-from chainkit_client.network.registering import publish_association, read_until_in
+from chainkit_client.network.payloads import key_package_payload
+from chainkit_client.network.registering import registered
 from chainkit_client.network.session import NetworkSession
-from chainkit_client.network.topic_reader import TopicReader
+from chainkit_client.network.welcomes import OwnWelcomes
 from chainkit_client.storage.evidence import KeptBreach, read_breaches
 from chainkit_client.storage.own import insert_installation, read_installation
 from chainkit_client.storage.payloads import PayloadResult
 from chainkit_client.storage.schema import MembershipState
 from chainkit_client.storage.store import Store
-from chainkit_client.topics.following import Topic
 
 GROUP_ID_BYTES: Final = 16
 """The length of a group id, as in today's clients."""
@@ -108,9 +112,7 @@ class Messenger:
             lambda group_id: self._sync_of(group_id).topic,
             retention_days,
         )
-        self._welcomes: TopicReader | None = None
-        self._untaken: list[WelcomePayload] = []
-        """Welcomes at which the engine did not answer: they are tried again."""
+        self._welcomes = OwnWelcomes(self._session)
         self._groups: Groups | None = None
         self._proofs = MemberProofs(self._session, store)
 
@@ -148,17 +150,19 @@ class Messenger:
         signer = WalletSigner(wallet)
         inbox_id = derive_inbox_id(signer.identifier, nonce)
         installation = self._own_installation(inbox_id)
-        inbox = await inbox_of(self._session, inbox_id)
-        if inbox is None or installation.public_key not in inbox.installations:
-            is_new, key = inbox is None, installation.public_key
-            await publish_association(self._session, signer, installation, inbox_id, nonce, is_new)
-            inbox = await read_until_in(self._session, inbox_id, key, REGISTER_SECONDS)
-            if inbox is None:
-                expected = f"this installation in it after {REGISTER_SECONDS:g} s"
-                raise NotSettled("inbox", expected, "none yet: register again")
+        inbox = await self._registered(signer, installation, inbox_id, nonce)
         self._proofs.record(Member(-1, installation.credential, installation.public_key), True)
         await self._key_packages.offer(installation)
         return inbox
+
+    async def register_backup(
+        self, wallet: SigningKey, backup: Installation, package: KeyPackage
+    ) -> None:
+        """Put an installation that only reads into the own inbox, and offer its key package."""
+        await self._session.refresh()
+        await self._registered(WalletSigner(wallet), backup, self.inbox_id)
+        payload = key_package_payload(backup.public_key, package.public)
+        await self._session.publisher.publish(payload, time.time_ns())
 
     async def find_inbox(self, name: str) -> Inbox:
         """Return an inbox by its id in hex or by an address, as the chain has it."""
@@ -285,7 +289,7 @@ class Messenger:
         continues. The failure of one group is raised once all other groups are done.
         """
         await self._session.refresh()
-        failure: ChainkitError | None = await self._take_welcomes()
+        failure: ChainkitError | None = await self._welcomes.take(self._opened)
         await self._session.ask_for_promised()
         await self._key_packages.keep_offering(self.installation)
         rounds = {}
@@ -360,30 +364,21 @@ class Messenger:
             self._syncs[group_id] = sync
         return self._syncs[group_id]
 
-    async def _take_welcomes(self) -> EngineFailed | None:
-        """Take new welcomes, each for itself; return the failure of one that waits, if one does."""
-        if self._welcomes is None:
-            self._welcomes = self._session.reader(Topic(self._opened.welcome_topic))
-        found = await self._session.read(self._welcomes)
-        # A node that signs two welcomes under one id must not hide the true one by the other.
-        for envelope in (*(each.envelope for each in found.applied), *found.second):
-            data = received_welcome(envelope.client.client_envelope)
-            self._untaken.append(WelcomePayload(*envelope.place, envelope.originator_ns, data))
-        failure = None
-        untaken, self._untaken = self._untaken, []
-        for payload in untaken:
-            try:
-                await asyncio.to_thread(self._opened.take_welcome, payload)
-            except EngineFailed as error:
-                self._untaken.append(payload)
-                failure = error
-        return failure
-
     async def _installations_of(self, names: Iterable[str]) -> tuple[bytes, ...]:
         own = self.installation.public_key
         inboxes = [await self.find_inbox(each) for each in names]
         found = (each for inbox in inboxes for each in inbox.installations if each != own)
         return tuple(dict.fromkeys(found))
+
+    async def _registered(
+        self, wallet: WalletSigner, installation: Installation, inbox_id: bytes, nonce: int = 0
+    ) -> Inbox:
+        given = wallet, installation, inbox_id, nonce
+        inbox = await registered(self._session, *given, REGISTER_SECONDS)
+        if inbox is None:
+            expected = f"this installation in it after {REGISTER_SECONDS:g} s"
+            raise NotSettled("inbox", expected, "none yet: register again")
+        return inbox
 
     def _own_installation(self, inbox_id: bytes) -> Installation:
         """Return the stored installation, or make and store one."""

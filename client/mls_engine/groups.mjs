@@ -13,7 +13,18 @@ import { emptyPskIndex } from "ts-mls/pskIndex.js";
 import { checksum, withChecksum, withoutChecksum } from "./checked.mjs";
 import { encodeFields, decodeFields, number, readNumber } from "./fields.mjs";
 import { EpochAhead, KeyUsed, OwnCommit, Refused, StateBroken } from "./refusals.mjs";
-import { checkNewKeys, checkPath, checkProposals, checkTree, clientConfig, refuseUnless, same } from "./rules.mjs";
+import {
+  BACKUP_ROLE,
+  ROLE_EXTENSION,
+  checkNewKeys,
+  checkPath,
+  checkProposals,
+  checkTree,
+  clientConfig,
+  isBackup,
+  refuseUnless,
+  same,
+} from "./rules.mjs";
 import { pastKeys, readState, writeState } from "./states.mjs";
 import { SUITE_NAMES, suiteNamed } from "./suites.mjs";
 
@@ -24,7 +35,7 @@ const SEED_LENGTH = 32;
 const KEY_USED = "Desired gen in the past";
 
 function memberFields(leaf, node) {
-  return [number(leaf), node.credential.identity, node.signaturePublicKey];
+  return [number(leaf), node.credential.identity, node.signaturePublicKey, number(isBackup(node) ? 1 : 0)];
 }
 
 function leafAt(tree, leaf) {
@@ -59,12 +70,14 @@ function isActive(state) {
   return state.groupActiveState.kind === "active";
 }
 
-async function newKeyPackage(call, suite, credential, publicKey, seed, notBefore, notAfter) {
+async function newKeyPackage(call, suite, credential, publicKey, seed, notBefore, notAfter, asBackup) {
+  const role = { extensionType: ROLE_EXTENSION, extensionData: BACKUP_ROLE };
+  const extensions = readNumber(asBackup) === 1n ? [role] : [];
   const cs = suiteNamed(SUITE_NAMES[readNumber(suite)]);
   const capabilities = {
     versions: [VERSION],
     ciphersuites: Object.values(SUITE_NAMES),
-    extensions: [],
+    extensions: extensions.map((each) => each.extensionType),
     proposals: [],
     credentials: ["basic"],
   };
@@ -75,6 +88,7 @@ async function newKeyPackage(call, suite, credential, publicKey, seed, notBefore
     [],
     { signKey: new Uint8Array(seed), publicKey: new Uint8Array(publicKey) },
     cs,
+    extensions,
   );
   const message = encodeMlsMessage({ version: VERSION, wireformat: "mls_key_package", keyPackage: publicPackage });
   const secret = encodeFields([privatePackage.initPrivateKey, privatePackage.hpkePrivateKey, checksum(message)]);

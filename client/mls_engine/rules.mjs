@@ -12,6 +12,10 @@ const MOST_PATH_NODES = 32;
 const MOST_CAPABILITIES = 256;
 const MOST_LEAF_EXTENSIONS = 64;
 const KEY_LENGTH = 32;
+// RFC 9420 leaves this number to applications: a backup's leaf has it, with XIP-31's ContactRole. As
+// ROLE_EXTENSION of chainkit/protocol/mls/key_package.py.
+export const ROLE_EXTENSION = 0xf031;
+export const BACKUP_ROLE = Uint8Array.of(2);
 // As OpenMLS has it: messages of one sender that may be missing before the next.
 const FORWARD_GENERATIONS = 1000;
 const KEPT_GENERATIONS = 100;
@@ -30,6 +34,10 @@ export function isAcceptable(credential, signaturePublicKey) {
     credential.identity.length <= MOST_CREDENTIAL_BYTES &&
     signaturePublicKey.length === KEY_LENGTH
   );
+}
+
+export function isBackup({ extensions }) {
+  return extensions.some((each) => each.extensionType === ROLE_EXTENSION && same(each.extensionData, BACKUP_ROLE));
 }
 
 export function clientConfig() {
@@ -110,12 +118,15 @@ function areDifferent(keys) {
   return new Set(keys.map((key) => Buffer.from(key).toString("hex"))).size === keys.length;
 }
 
-// A member's key is its installation's: it stays as long as the member does.
+// A backup only reads: whoever stole its file changes no group. A member's key is its installation's: it
+// stays as long as the member does, and so does its role.
 export function checkPath(state, leaf, path) {
+  const before = state.ratchetTree[2 * leaf].leaf;
+  refuseUnless(!isBackup(before), "no commit of a backup");
   if (path === undefined) return;
+  refuseUnless(!isBackup(path.leafNode), "a committer with the role that it had");
   refuseUnless(path.nodes.length <= MOST_PATH_NODES, `a path of at most ${MOST_PATH_NODES} nodes`);
   checkLeaf(path.leafNode);
-  const before = state.ratchetTree[2 * leaf].leaf;
   const { credential, signaturePublicKey } = path.leafNode;
   const isSame =
     same(before.signaturePublicKey, signaturePublicKey) &&

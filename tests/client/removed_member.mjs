@@ -14,7 +14,7 @@ async function offer(name) {
   const seed = privateKey.export({ format: "der", type: "pkcs8" }).subarray(16);
   const key = publicKey.export({ format: "der", type: "spki" }).subarray(12);
   const lifetime = [number(0), number(0xffffffff)];
-  return [...(await CALLS.newKeyPackage(call, number(3), Buffer.from(name), key, seed, ...lifetime)), seed];
+  return [...(await CALLS.newKeyPackage(call, number(3), Buffer.from(name), key, seed, ...lifetime, number(0))), seed];
 }
 
 const [alice, aliceSecret, aliceSeed] = await offer("alice");

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -182,6 +183,18 @@ def test_ours__added_to_a_group_of_a_peer__reads_is_read_and_is_followed(
     peer.apply(bob.update())
     [carol] = bob.invite(engine, [b"carol"])
     assert carol.read(bob.send(b"between ours")).plaintext == b"between ours"
+
+
+def test_backup__among_peers__is_added_by_theirs_and_joins_where_they_are(
+    engine: NodeEngine, peer: Peer
+) -> None:
+    own = replace(engine.new_installation(b"bob"), is_backup=True)
+    package = engine.new_key_package(own)
+    peer.found()
+    _, welcome = peer.add(package.public)
+    backup = Party(engine, own, engine.join(own, package, welcome))
+    assert backup.view.members[backup.leaf].is_backup
+    assert backup.read(peer.send(b"from the peer")).plaintext == b"from the peer"
 
 
 def test_commit__of_a_peer_in_the_clear__is_refused(engine: NodeEngine, peer: Peer) -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -55,6 +56,11 @@ from chainkit.service.node_token import RefusedToken, read_token
 from chainkit.service.refusals import InvalidRequest, Refusal
 from chainkit.service.upload_grant import Grant, read_grant, write_grant
 from chainkit.signatures import SigningKey
+from chainkit_client.accounts.account_file import (
+    parse_account,
+    parse_account_line,
+    read_sealed_account,
+)
 from chainkit_client.exchange.control import HistoryRequest, HistoryResponse, parse_control
 from chainkit_client.exchange.errors import NetworkError
 from chainkit_client.exchange.storage_service import read_download_url
@@ -275,6 +281,13 @@ DECODERS: dict[str, Decoder] = {
             HistoryResponse(bytes(16), "https://a/", bytes(32), 9, RECIPIENT, 9).encoded(),
         ],
     ),
+    "parse_account_line": Decoder(
+        parse_account_line, [b'{"format":"chainkit backup account","version":1}']
+    ),
+    "read_sealed_account": Decoder(
+        lambda data: read_sealed_account(io.BytesIO(data)), [b'{"format":"x","version":1}\n']
+    ),
+    "parse_account": Decoder(parse_account, [b'{"inbox":"0x00","key_packages":[]}']),
     "read_download_url": Decoder(
         read_download_url, [b'{"downloadUrl":"https://a/b"}'], errors=(NetworkError,)
     ),

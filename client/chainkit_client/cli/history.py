@@ -17,6 +17,7 @@ from chainkit.terminal.options import echo_json, json_option
 from chainkit.terminal.tables import columns
 from chainkit.terminal.waiting import told_while_waiting
 from chainkit.types import NANOSECONDS_PER_SECOND
+from chainkit_client.cli.accounts import account
 from chainkit_client.cli.history_requests import (
     apply,
     approve,
@@ -62,10 +63,11 @@ def history() -> None:
       chainkit client history check --home phone
       chainkit client history request --home phone
       chainkit client history approve 3fa2 --home laptop
+      chainkit client history account create backup.account --home laptop
     """
 
 
-for each in (storage, request, list_, approve, deny, apply, status):
+for each in (account, storage, request, list_, approve, deny, apply, status):
     history.add_command(each)
 
 _file = click.argument("file_path", metavar="FILE", type=click.Path(path_type=Path))

@@ -133,11 +133,7 @@ def list_(home: Home, as_json: bool) -> int:
     """
 
     async def do(client: Client) -> int:
-        asks = await _synced_asks(client.history)
-        if as_json:
-            echo_json([_ask_as_json(each) for each in asks])
-        else:
-            click.echo("\n".join(_ask_lines(asks)))
+        tell_asks(await _synced_asks(client.history), as_json)
         return 0
 
     return run(home, do, tells_asked=False)
@@ -162,19 +158,23 @@ def approve(request_text: str, days: int | None, home: Home, as_json: bool) -> i
     since_ns = 0 if days is None else time.time_ns() - days * _DAY_NS
 
     async def do(client: Client) -> int:
-        asks = await _synced_asks(client.history)
-        request_id = _find(asks, request_text).id
-        pin = click.prompt("PIN on the other device", err=True).strip()
-        with told_while_waiting(lambda: "sending what was said …"):
-            saved = await client.history.provider.approve(request_id, pin, since_ns)
-        if as_json:
-            echo_json({"id": request_id.hex(), "messages": saved.messages, "groups": saved.groups})
-        else:
-            echo_fact("sent", f"{saved.messages:,} messages of {saved.groups} groups")
-            echo_fact("there", "chainkit client history apply")
+        found = find_ask(await _synced_asks(client.history), request_text)
+        await send_history(client.history, found, since_ns, as_json)
         return 0
 
     return run(home, do, tells_asked=False)
+
+
+async def send_history(history: HistoryExchange, found: Ask, since_ns: int, as_json: bool) -> None:
+    """Ask for the PIN, send the messages since a time to the device that asks, and say so."""
+    pin = click.prompt("PIN on the other device", err=True).strip()
+    with told_while_waiting(lambda: "sending what was said …"):
+        saved = await history.provider.approve(found.id, pin, since_ns)
+    if as_json:
+        echo_json({"id": found.id.hex(), "messages": saved.messages, "groups": saved.groups})
+    else:
+        echo_fact("sent", f"{saved.messages:,} messages of {saved.groups} groups")
+        echo_fact("there", "chainkit client history apply")
 
 
 @click.command("deny", cls=CompleteCommand)
@@ -189,7 +189,7 @@ def deny(request_text: str, home: Home) -> int:
     """
 
     async def do(client: Client) -> int:
-        found = _find(await _synced_asks(client.history), request_text)
+        found = find_ask(await _synced_asks(client.history), request_text)
         client.history.provider.deny(found.id)
         echo_fact("deleted", f"request {short(found.id)}")
         return 0
@@ -263,7 +263,8 @@ async def _synced_asks(history: HistoryExchange) -> list[Ask]:
     return provider.asks()
 
 
-def _find(asks: Sequence[Ask], text: str) -> Ask:
+def find_ask(asks: Sequence[Ask], text: str) -> Ask:
+    """Return the request that a person names by the beginning of its id."""
     return asks[found_index("REQUEST", "request", [each.id for each in asks], text)]
 
 
@@ -278,6 +279,14 @@ def _answered(requests: Sequence[OwnRequest], text: str | None) -> bytes:
     waiting = sum(each.status is RequestStatus.PENDING for each in requests)
     got = f"none; {waiting} wait for one" if waiting else "none: `chainkit client history request`"
     raise ResponseNotFound("history", "a response of another device", got)
+
+
+def tell_asks(asks: Sequence[Ask], as_json: bool) -> None:
+    """Print what other devices ask for."""
+    if as_json:
+        echo_json([_ask_as_json(each) for each in asks])
+    else:
+        click.echo("\n".join(_ask_lines(asks)))
 
 
 def _ask_lines(asks: Sequence[Ask]) -> list[str]:

@@ -201,7 +201,9 @@ def members_lines(
         account = each.credential.decode("utf-8", "backslashreplace")
         key, device = each.public_key, each.public_key.hex()
         note = "you" if account == own_account else ""
-        if key in unheard:
+        if each.is_backup:
+            note = "backup"
+        elif key in unheard:
             note = "silent"
             since = time_of(unheard[key])
             doubts.append(f"silent: {device[:NAME]} may not have joined, added {since}")
@@ -222,7 +224,8 @@ def members_as_json(
             "inbox": each.credential.decode("utf-8", "backslashreplace"),
             "installation": each.public_key.hex(),
             "is_of_inbox": each.public_key not in false,
-            "silent_since_ns": unheard.get(each.public_key),
+            "is_backup": each.is_backup,
+            "silent_since_ns": None if each.is_backup else unheard.get(each.public_key),
         }
         for each in members
     ]

@@ -129,22 +129,28 @@ async def take_messages(
 ) -> None:
     """Take the messages for the program of devices that are in the inbox; ignore all others.
 
-    Where history is off, what came is deleted unread. Raises the network's errors.
+    A backup only answers: what else it sends is ignored (H25). Where history is off, what came is
+    deleted unread. Raises the network's errors.
     """
     with store.reading() as connection:
         waiting = read_control(connection, store.seal)
     if not waiting:
         return
     installations = await devices.installations()
+    backups = {each.group_id: devices.backups(each.group_id) for each in waiting}
     with store.writing() as connection:
         for message in waiting:
             if message.sender not in installations:
                 continue
             hide_group(connection, message.group_id)
             parsed = _parsed(message)
-            if parts is not None and isinstance(parsed, HistoryRequest):
+            if parts is None:
+                continue
+            is_backup = message.sender in backups[message.group_id]
+            if isinstance(parsed, HistoryRequest) and not is_backup:
                 parts[1].take(connection, message, parsed)
-            if parts is not None and isinstance(parsed, HistoryResponse):
+            if isinstance(parsed, HistoryResponse):
+                parts[1].forget_answered(connection, message, parsed)
                 parts[0].take(connection, message, parsed)
         delete_control(connection, waiting[-1].id)
 

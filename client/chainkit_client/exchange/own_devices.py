@@ -60,6 +60,12 @@ class OwnDevices:
         """Return all that read a group."""
         return self._messenger.members(group_id)
 
+    def backups(self, group_id: bytes) -> frozenset[bytes]:
+        """Return the members of a group that only read; none of a group that is deleted."""
+        if not self.has_group(group_id):
+            return frozenset()
+        return frozenset(each.public_key for each in self.members(group_id) if each.is_backup)
+
     def send(self, group_id: bytes, content: bytes) -> None:
         """Queue a message to all members of a group."""
         self._messenger.accept(group_id)

@@ -97,6 +97,13 @@ class Provider:
         rows.insert_ask(connection, self._store.seal, ask)
         return True
 
+    def forget_answered(
+        self, connection: Connection, message: ControlMessage, response: HistoryResponse
+    ) -> None:
+        """Delete a request that an earlier client of this backup has answered."""
+        if message.sender == self._devices.itself:
+            rows.delete_ask(connection, response.id)
+
     def deny(self, request_id: bytes) -> None:
         """Delete a request, and tell nobody (H19). Raises RequestNotFound."""
         self._delete(self._found(request_id))

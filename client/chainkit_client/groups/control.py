@@ -19,10 +19,13 @@ CONTROL_PREFIX: Final = b"\0chainkit\0"
 def take_control(session: Session, sender: Member, content: bytes) -> bool:
     """Store a message for the program; return False where the message is for people.
 
-    In a group with members of other inboxes each message is for people.
+    In a group with members of other inboxes each message is for people. A backup takes its own
+    messages, too: an earlier restore sent them.
     """
     own = session.tools.installation
-    if not content.startswith(CONTROL_PREFIX) or sender.public_key == own.public_key:
+    if not content.startswith(CONTROL_PREFIX):
+        return False
+    if sender.public_key == own.public_key and not own.is_backup:
         return False
     members = session.tools.engine.view(session.state).members
     if any(each.credential != own.credential for each in (sender, *members)):

@@ -118,6 +118,8 @@ def _store_message(
     if take_control(session, sender, plaintext.content):
         fork = _find_fork(session, plaintext, sender)
         return Outcome(payload.place, PayloadStatus.SUCCEEDED, fork=fork)
+    if sender.is_backup:
+        raise Refused("words of a backup, which only reads")
     identity = message_id(plaintext.content, session.group_id, plaintext.sent_at_ns)
     message = Message(
         id=identity,

@@ -51,7 +51,8 @@ class Tools:
     @property
     def itself(self) -> Member:
         """The installation as a member, with leaf -1."""
-        return Member(-1, self.installation.credential, self.installation.public_key)
+        own = self.installation
+        return Member(-1, own.credential, own.public_key, own.is_backup)
 
 
 class Session:
@@ -237,7 +238,8 @@ class Session:
         is lost for everybody.
         """
         self.mark_copied()
-        if not self.waits_for_keys:
+        # Nobody follows a commit of a backup, of which each restore is a copy.
+        if not self.waits_for_keys and not self.tools.installation.is_backup:
             rows.queue(self.connection, self.tools.seal, self.group_id, KeyUpdate())
 
     @property

@@ -59,17 +59,17 @@ def pack(lines: Iterable[bytes], file: BinaryIO, recipient: str) -> None:
 def unpack(
     file: BinaryIO, key: str, take: Callable[[bytes], None], most_bytes: int = MOST_BYTES
 ) -> None:
-    """Hand each line of a file to ``take``, as the file is read.
+    """Hand each line of a file to ``take``, as the file is read from where it is.
 
     The lines may be those of a file that was cut: nothing may be used before this returns. Raises
     ConfigurationError for a key that is none, NotOpened, MalformedData for what is not compressed
     lines or too much of it, and what ``take`` raises.
     """
     identity = _identity(key)
-    start = file.read(_LONGEST_HEADER)
-    if b"\n--- " not in start:
+    begin = file.tell()
+    if b"\n--- " not in file.read(_LONGEST_HEADER):
         raise NotOpened(_SUBJECT, "a file of age", "another file")
-    file.seek(0)
+    file.seek(begin)
     sink = _Lines(take, most_bytes)
     try:
         pyrage.decrypt_io(file, sink, [identity])

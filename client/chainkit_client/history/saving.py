@@ -75,10 +75,20 @@ def save(store: Store, path: Path, recipient: str, since_ns: int = 0) -> Saved:
     return saved
 
 
-def write(store: Store, file: BinaryIO, recipient: str, since_ns: int = 0) -> Saved:
-    """Write to an open file, as ``save``. Raises StoreError, OSError, and MalformedData."""
+def write(
+    store: Store,
+    file: BinaryIO,
+    recipient: str,
+    since_ns: int = 0,
+    maker: Installation | None = None,
+) -> Saved:
+    """Write to an open file, as ``save``; ``maker`` signs it, or the database's installation.
+
+    Raises StoreError, OSError, and MalformedData.
+    """
     with store.reading() as connection:
-        lines = _Lines(connection, store.seal, since_ns)
+        made_by = maker or read_installation(connection, store.seal)
+        lines = _Lines(connection, store.seal, since_ns, made_by)
         pack(lines.all(), file, recipient)
     return Saved(lines.header.groups, lines.header.messages, file.tell())
 
@@ -86,11 +96,13 @@ def write(store: Store, file: BinaryIO, recipient: str, since_ns: int = 0) -> Sa
 class _Lines:
     """The lines of one state of a database."""
 
-    def __init__(self, connection: Connection, seal: Seal, since_ns: int) -> None:
+    def __init__(
+        self, connection: Connection, seal: Seal, since_ns: int, installation: Installation
+    ) -> None:
         self._connection = connection
         self._seal = seal
         self._since_ns = since_ns
-        self._installation: Installation = read_installation(connection, seal)
+        self._installation = installation
         self._groups = self._read_groups()
         self.header = Header(
             bytes.fromhex(self._installation.credential.decode()),

@@ -66,6 +66,8 @@ class Installation:
     """32 bytes: the Ed25519 key that signs in all groups; the installation's id."""
     secret: bytes = field(repr=False)
     """32 bytes: the Ed25519 seed of the public key."""
+    is_backup: bool = False
+    """Whether its key packages say that it only reads (XIP-31)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class Member:
     leaf: int
     credential: bytes
     public_key: bytes
+    is_backup: bool = False
+    """Whether its leaf says that it only reads: what it says to people counts for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +161,7 @@ class MlsEngine(Protocol):
         """Make a signature key."""
 
     def new_key_package(self, installation: Installation) -> KeyPackage:
-        """Make a key package with new keys."""
+        """Make a key package with new keys; one of a backup has the role, and a longer lifetime."""
 
     def describe_key_package(self, public: bytes) -> Member:
         """Check a key package, and return its member, with leaf -1."""

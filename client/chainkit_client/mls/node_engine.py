@@ -62,8 +62,10 @@ LONGEST_LIFETIME_SECONDS: Final = 400 * 86_400
 _KEY_PACKAGE_HEAD: Final = b"\0\1\0\5"
 """MLSMessage of version 1, with a KeyPackage (RFC 9420 §6)."""
 _OWN_LIFETIME_SECONDS: Final = 90 * 86_400
+_BACKUP_LIFETIME_SECONDS: Final = LONGEST_LIFETIME_SECONDS - 86_400
 _CLOCK_SKEW_SECONDS: Final = 3600
 _SEED_LENGTH: Final = 32
+_MEMBER_FIELDS: Final = 4
 _REFUSALS: Final[dict[bytes, type[MlsRefused] | type[StateBroken]]] = {
     b"refused": MlsRefused,
     b"ahead": EpochAhead,
@@ -152,8 +154,9 @@ class NodeEngine:
         return Installation(credential, key.export_key(format="raw"), seed)
 
     def new_key_package(self, installation: Installation) -> KeyPackage:
-        """Make a key package with new keys, valid for 90 days."""
+        """Make a key package with new keys, valid for 90 days, or for 399 if it is a backup's."""
         now = self._now()
+        seconds = _BACKUP_LIFETIME_SECONDS if installation.is_backup else _OWN_LIFETIME_SECONDS
         public, secret = self._call(
             b"newKeyPackage",
             number(self._cipher_suite),
@@ -161,7 +164,8 @@ class NodeEngine:
             installation.public_key,
             installation.secret,
             number(now - _CLOCK_SKEW_SECONDS),
-            number(now + _OWN_LIFETIME_SECONDS),
+            number(now + seconds),
+            number(int(installation.is_backup)),
             returns=2,
         )
         return KeyPackage(public, secret)
@@ -185,7 +189,7 @@ class NodeEngine:
         if lifetime > LONGEST_LIFETIME_SECONDS:
             expected = f"a lifetime of at most {LONGEST_LIFETIME_SECONDS} s"
             raise MlsRefused("key package", expected, lifetime)
-        return Member(-1, package.credential, package.installation_key)
+        return Member(-1, package.credential, package.installation_key, package.is_backup)
 
     def create(self, installation: Installation, group_id: bytes) -> bytes:
         """Return the state of a new group with one member, in epoch 0."""
@@ -247,12 +251,12 @@ class NodeEngine:
         """Decrypt a message, or apply a commit, of another member."""
         _check_size("message", message, MOST_MESSAGE_BYTES)
         kind, *fields = self._call(b"receive", state, message)
-        if kind == b"application" and len(fields) == 7:
+        if kind == b"application" and len(fields) == 8:
             *sender, epoch, authenticated_data, plaintext, after = fields
             return ApplicationReceived(
                 _member(sender), read_number(epoch), authenticated_data, plaintext, after
             )
-        if kind == b"commit" and len(fields) == 8:
+        if kind == b"commit" and len(fields) == 9:
             *sender, authenticated_data, added, removed, view, after = fields
             return CommitReceived(
                 _member(sender),
@@ -359,15 +363,16 @@ def _unexpected() -> EngineFailed:
 
 
 def _member(fields: Sequence[bytes]) -> Member:
-    leaf, credential, public_key = fields
-    return Member(read_number(leaf), credential, public_key)
+    leaf, credential, public_key, is_backup = fields
+    return Member(read_number(leaf), credential, public_key, read_number(is_backup) == 1)
 
 
 def _members(content: bytes) -> tuple[Member, ...]:
     fields = decode_fields(content)
-    if len(fields) % 3:
+    if len(fields) % _MEMBER_FIELDS:
         raise _unexpected()
-    return tuple(_member(fields[at : at + 3]) for at in range(0, len(fields), 3))
+    starts = range(0, len(fields), _MEMBER_FIELDS)
+    return tuple(_member(fields[at : at + _MEMBER_FIELDS]) for at in starts)
 
 
 def _view(content: bytes) -> GroupView:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import grpc
@@ -15,7 +16,7 @@ from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import OutgoingWelcome
 from chainkit_client.groups.publishing import Answer, PublishOutcome
-from chainkit_client.mls.engine import MlsEngine, MlsRefused
+from chainkit_client.mls.engine import Member, MlsEngine, MlsRefused
 from chainkit_client.network.inboxes import is_genuine
 from chainkit_client.network.payloads import offered_key_package, welcome_payload
 from chainkit_client.network.publisher import OutcomeUnknown
@@ -64,14 +65,17 @@ class GroupNetwork:
 
         A key package whose credential names another inbox than the installation's is not valid. The
         newest one is that of the latest begin of its lifetime, which its installation signed:
-        anybody may publish an older one again.
+        anybody may publish an older one again. An installation that was a backup stays one: whoever
+        stole its file may offer a key package without the role.
         """
         found: dict[bytes, bytes] = {}
         for installation in installations:
             offers = await self._session.read_topic(TopicKind.KEY_PACKAGE.topic(installation))
-            for each in sorted(offers, key=_age, reverse=True):
-                offer = offered_key_package(each.client.client_envelope)
-                if await self._is_valid(offer, installation):
+            newest_first = sorted(offers, key=_age, reverse=True)
+            valid = self._valid(newest_first, installation)
+            is_backup = any(member.is_backup for _, member in valid)
+            for offer, member in valid:
+                if member.is_backup == is_backup and await is_genuine(self._session, member):
                     found[installation] = offer
                     break
         return found
@@ -125,12 +129,18 @@ class GroupNetwork:
             return Answer(PublishOutcome.UNKNOWN, str(error))
         return Answer(PublishOutcome.TAKEN)
 
-    async def _is_valid(self, offer: bytes, installation: bytes) -> bool:
-        try:
-            member = self._engine.describe_key_package(offer)
-        except MlsRefused:
-            return False
-        return member.public_key == installation and await is_genuine(self._session, member)
+    def _valid(
+        self, offers: Iterable[VerifiedEnvelope], installation: bytes
+    ) -> list[tuple[bytes, Member]]:
+        """Return the key packages that the installation signed, and whose time it is."""
+        valid = []
+        for each in offers:
+            offer = offered_key_package(each.client.client_envelope)
+            with suppress(MlsRefused):
+                member = self._engine.describe_key_package(offer)
+                if member.public_key == installation:
+                    valid.append((offer, member))
+        return valid
 
 
 def _age(offer: VerifiedEnvelope) -> tuple[int, int]:

@@ -58,8 +58,11 @@ class OwnKeyPackages:
                 mark_offered(connection, newest.public)
 
     async def keep_offering(self, installation: Installation) -> None:
-        """As ``offer``; where it fails, a call after a while tries again."""
-        if self._session.now_ns() < self._next_ns:
+        """As ``offer``; where it fails, a call after a while tries again.
+
+        A backup offers what its file has the keys of, and nothing else.
+        """
+        if installation.is_backup or self._session.now_ns() < self._next_ns:
             return
         try:
             await self.offer(installation)

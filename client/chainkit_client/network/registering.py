@@ -35,6 +35,26 @@ async def publish_association(
     await session.publisher.publish(payload, now_ns)
 
 
+async def registered(
+    session: NetworkSession,
+    wallet: WalletSigner,
+    installation: Installation,
+    inbox_id: bytes,
+    nonce: int,
+    seconds: float,
+) -> Inbox | None:
+    """Return a wallet's inbox with an installation, which is put there if it is not yet.
+
+    None where nodes do not serve the update in time.
+    """
+    inbox = await inbox_of(session, inbox_id)
+    if inbox is not None and installation.public_key in inbox.installations:
+        return inbox
+    is_new = inbox is None
+    await publish_association(session, wallet, installation, inbox_id, nonce, is_new)
+    return await read_until_in(session, inbox_id, installation.public_key, seconds)
+
+
 async def read_until_in(
     session: NetworkSession, inbox_id: bytes, installation: bytes, seconds: float
 ) -> Inbox | None:

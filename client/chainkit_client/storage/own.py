@@ -16,6 +16,9 @@ from chainkit_client.storage.sealing import Seal
 _SECRET: Final = "installation.secret"
 _PACKAGE_SECRET: Final = "key_packages.secret"
 _PACKAGES: Final = schema.key_packages
+_SEED_LENGTH: Final = 32
+_BACKUP: Final = b"\2"
+"""Behind the seed of an installation that only reads: XIP-31's ContactRole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,8 @@ class Offer:
 
 def insert_installation(connection: Connection, seal: Seal, installation: Installation) -> None:
     """Store the installation of a database that has none."""
-    secret = seal.sealed(installation.secret, _SECRET, installation.public_key)
+    role = _BACKUP if installation.is_backup else b""
+    secret = seal.sealed(installation.secret + role, _SECRET, installation.public_key)
     row = {"public_key": installation.public_key, "credential": installation.credential}
     connection.execute(insert(schema.installation).values(id=1, secret=secret, **row))
 
@@ -44,7 +48,8 @@ def read_installation(connection: Connection, seal: Seal) -> Installation:
     if row is None:
         raise StoreError("database", "one with an installation", "none yet")
     secret = seal.opened(row["secret"], _SECRET, row["public_key"])
-    return Installation(row["credential"], row["public_key"], secret)
+    seed, role = secret[:_SEED_LENGTH], secret[_SEED_LENGTH:]
+    return Installation(row["credential"], row["public_key"], seed, role == _BACKUP)
 
 
 def insert_key_package(

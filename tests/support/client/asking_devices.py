@@ -69,6 +69,9 @@ class FakeDevices:
     def members(self, group_id: bytes) -> Sequence[Member]:
         return [Member(leaf, b"", key) for leaf, key in enumerate(sorted(self._person.readers))]
 
+    def backups(self, group_id: bytes) -> frozenset[bytes]:
+        return frozenset(self._person.backups)
+
     async def make_group(self, group_id: bytes) -> None:
         if not self.has_group(group_id):
             with self._store.writing() as connection:
@@ -118,6 +121,7 @@ class Person:
         self.devices = [self.laptop, self.phone]
         self.inbox = {each.key for each in self.devices}
         self.readers = set(self.inbox)
+        self.backups: set[bytes] = set()
         self.sides = [self._parts(*each) for each in zip(self.devices, self.homes, strict=True)]
         self.provider = self.sides[0][1]
         self.requester = self.sides[1][0]

@@ -12,6 +12,7 @@ from chainkit.protocol.publish_rules import judgement
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
 from chainkit.service.edge.configuration import MOST_JSON_BYTES, EdgeTimes
 from chainkit.service.edge.unfinished import UnfinishedLimits
+from chainkit_client.accounts.account_file import MOST_KEY_PACKAGES, MOST_LINE_BYTES
 from chainkit_client.exchange.provider import MOST_ASKS, MOST_TRIES
 from chainkit_client.exchange.requester import MOST_ASKED
 from chainkit_client.exchange.storage_service import MOST_ANSWER
@@ -102,6 +103,8 @@ CODE = {
     "requests for history that wait for a decision": MOST_ASKS,
     "PINs that are typed for a request": MOST_TRIES,
     "devices that are asked at once": MOST_ASKED,
+    "bytes of the first line of a backup account file": MOST_LINE_BYTES,
+    "key packages in it": MOST_KEY_PACKAGES,
     "bytes of an answer to an upload": MOST_ANSWER,
 }
 

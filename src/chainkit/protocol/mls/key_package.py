@@ -28,6 +28,13 @@ _KEY_LENGTH: Final = 32
 _BASIC_CREDENTIAL: Final = 1
 _OF_KEY_PACKAGE: Final = 1
 """``LeafNodeSource`` key_package."""
+ROLE_EXTENSION: Final = 0xF031
+"""An extension of RFC 9420's private range: the leaf node's XIP-31 ContactRole, in one byte.
+
+Members ignore extensions of others' leaf nodes that they do not know (RFC 9420 §7.2, §13.4).
+"""
+BACKUP_ROLE: Final = b"\2"
+
 _DEFAULT_EXTENSIONS: Final = frozenset(range(1, 6))
 """Extensions that each client supports without listing them (RFC 9420 §7.2, §17.3)."""
 
@@ -55,6 +62,8 @@ class KeyPackage:
     """Seconds since 1970."""
     not_after: int
     """Seconds since 1970."""
+    is_backup: bool
+    """Whether the leaf node has the role of a backup, which only reads (XIP-31)."""
     leaf_node: Signed
     package: Signed
 
@@ -66,6 +75,7 @@ class _LeafNode:
     credential: bytes
     not_before: int
     not_after: int
+    is_backup: bool
     signed: Signed
 
 
@@ -97,6 +107,7 @@ def parse_key_package(data: bytes) -> KeyPackage:
         credential=leaf_node.credential,
         not_before=leaf_node.not_before,
         not_after=leaf_node.not_after,
+        is_backup=leaf_node.is_backup,
         leaf_node=leaf_node.signed,
         package=package,
     )
@@ -133,12 +144,16 @@ def _leaf_node(reader: Reader) -> _LeafNode:
     if (source := reader.integer(1)) != _OF_KEY_PACKAGE:
         raise reader.malformed("the leaf node of a key package (1)", source)
     not_before, not_after = reader.integer(8), reader.integer(8)
-    unsupported = _extensions(reader) - supported - _DEFAULT_EXTENSIONS
+    extensions = _extensions(reader)
+    unsupported = extensions.keys() - supported - _DEFAULT_EXTENSIONS
     if unsupported:
         expected = "extensions that the leaf node's capabilities list"
         raise reader.malformed(expected, hex(min(unsupported)))
     signed = Signed(reader.read(start), reader.vector())
-    return _LeafNode(encryption_key, signature_key, credential, not_before, not_after, signed)
+    is_backup = extensions.get(ROLE_EXTENSION) == BACKUP_ROLE
+    return _LeafNode(
+        encryption_key, signature_key, credential, not_before, not_after, is_backup, signed
+    )
 
 
 def _capabilities(reader: Reader) -> frozenset[int]:
@@ -160,17 +175,16 @@ def _numbers(reader: Reader) -> Iterator[int]:
         yield items.integer(2)
 
 
-def _extensions(reader: Reader) -> frozenset[int]:
-    """Return the types of a list of extensions, each of which may occur once (RFC 9420 §13.4)."""
-    found: set[int] = set()
+def _extensions(reader: Reader) -> dict[int, bytes]:
+    """Return a list of extensions by type, each of which may occur once (RFC 9420 §13.4)."""
+    found: dict[int, bytes] = {}
     items = reader.items()
     while not items.is_at_end:
         extension = items.integer(2)
         if extension in found:
             raise items.malformed(f"extension {extension:#x} once", "twice")
-        found.add(extension)
-        items.vector()
-    return frozenset(found)
+        found[extension] = items.vector()
+    return found
 
 
 def _key(reader: Reader) -> bytes:

@@ -74,6 +74,15 @@ def test_approve__with_the_pin__uploads_one_file_to_the_requested_service(person
         person.approve(asked)
 
 
+@pytest.mark.conforms("H25")
+def test_take__request_of_a_backup__is_ignored(person: Person) -> None:
+    person.backups = {person.phone.key}
+
+    person.ask()
+
+    assert person.provider.asks() == []
+
+
 @pytest.mark.conforms("H15")
 def test_approve__response__names_url_hash_key_and_expiry(person: Person) -> None:
     asked = person.ask()

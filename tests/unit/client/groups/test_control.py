@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
+
+import pytest
 
 from chainkit_client.groups.control import CONTROL_PREFIX
 from chainkit_client.groups.overview import read_shown_groups
 from chainkit_client.intents.arguments import AddMembers
+from chainkit_client.mls.engine import Received
 from chainkit_client.storage import sync_groups
 from chainkit_client.storage.schema import MembershipState
 from chainkit_client.storage.sync_groups import (
@@ -60,6 +64,26 @@ def test_apply__message_for_the_program_of_an_own_device__is_no_message_and_hide
     assert (party["phone"].words(), shown(party["phone"])) == ([], [])
     # Its sender has a row, which goes with the group.
     assert control(party["ben"]) == []
+
+
+@pytest.mark.conforms("H25")
+def test_apply__words_of_a_backup__are_no_message(
+    make_party: MakeParty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    party = two_devices(make_party, "ann")
+    receive, key = ToyEngine.receive, party["ann"].key
+
+    def as_backup(self: ToyEngine, state: bytes, message: bytes) -> Received:
+        received = receive(self, state, message)
+        is_it = received.sender.public_key == key
+        return replace(received, sender=replace(received.sender, is_backup=is_it))
+
+    monkeypatch.setattr(ToyEngine, "receive", as_backup)
+
+    said(party, "ann", b"lies")
+    said(party, "ben", b"words")
+
+    assert (party["phone"].words(), party["ben"].words()) == ([b"words"], [b"words"])
 
 
 def test_apply__group_in_which_people_spoke__is_not_hidden(make_party: MakeParty) -> None:

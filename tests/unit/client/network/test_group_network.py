@@ -11,10 +11,13 @@ import grpc
 import pytest
 
 from chainkit.nodes.outcomes import Conflict, NodeUnreached
+from chainkit.protocol.mls.key_package import BACKUP_ROLE, ROLE_EXTENSION
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import OutgoingWelcome
 from chainkit_client.groups.publishing import PublishOutcome
+from chainkit_client.mls.node_engine import NodeEngine
+from chainkit_client.network import group_network
 from chainkit_client.network.group_network import LOST_SECONDS, GroupNetwork
 from chainkit_client.network.publisher import OutcomeUnknown
 from chainkit_client.reading.verified import read_envelope
@@ -114,9 +117,9 @@ def test_is_absent__what_the_network_said_it_does_not_hold__is() -> None:
     assert asyncio.run(network().is_absent(replace(COMMIT, sent_at_ns=None)))
 
 
-def test_fetch_key_packages__a_stranger_publishes_an_older_one_again__uses_the_newest() -> None:
+def fetched(monkeypatch: pytest.MonkeyPatch, *written: bytes) -> list[bytes]:
+    """The key package that is used of two, of which the first is published later."""
     now = BEGIN_NS // NANOSECONDS_PER_SECOND
-    written = [mls.KeyPackageFields(lifetime=(now - age, now + 3600)).written() for age in (9, 5)]
     offers = [(NODE, 3, 8.0, written[0]), (PEER, 1, 2.0, written[1])]
     read = []
     for by, number, seconds, offer in offers:
@@ -127,12 +130,41 @@ def test_fetch_key_packages__a_stranger_publishes_an_older_one_again__uses_the_n
         return list(read)
 
     session = SimpleNamespace(read_topic=read_topic)
-    sent = GroupNetwork(cast(Any, session), cast(Any, None), cast(Any, None))
-    cast(Any, sent)._is_valid = as_valid
+    monkeypatch.setattr(group_network, "is_genuine", as_genuine)
+    engine = NodeEngine(now=lambda: now)
+    sent = GroupNetwork(cast(Any, session), engine, cast(Any, None))
     found = asyncio.run(sent.fetch_key_packages([publishes.INSTALLATION_KEY]))
 
-    assert [each[4:] for each in found.values()] == [written[1]]
+    return [each[4:] for each in found.values()]
 
 
-async def as_valid(offer: bytes, installation: bytes) -> bool:
+async def as_genuine(session: object, member: object) -> bool:
     return True
+
+
+BACKUP = {
+    "extensions": mls.numbers(ROLE_EXTENSION),
+    "leaf_extensions": mls.vector(ROLE_EXTENSION.to_bytes(2, "big") + mls.vector(BACKUP_ROLE)),
+}
+
+
+def test_fetch_key_packages__a_stranger_publishes_an_older_one_again__uses_the_newest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    older, newer = offered(9), offered(5)
+
+    assert fetched(monkeypatch, older, newer) == [newer]
+
+
+@pytest.mark.conforms("H25")
+def test_fetch_key_packages__of_a_backup_whose_thief_offers_one_without_the_role__is_the_backups(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    backup, stolen = offered(9, **BACKUP), offered(5)
+
+    assert fetched(monkeypatch, backup, stolen) == [backup]
+
+
+def offered(age: int, **fields: Any) -> bytes:
+    now = BEGIN_NS // NANOSECONDS_PER_SECOND
+    return mls.KeyPackageFields(lifetime=(now - age, now + 3600), **fields).written()

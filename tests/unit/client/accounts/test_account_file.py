@@ -23,8 +23,7 @@ from chainkit_client.accounts.account_file import (
 from chainkit_client.accounts.creating import write_account
 from chainkit_client.history.packing import NotOpened
 from support import mls
-
-from .conftest import PASSPHRASE, SALT, SEED, Made, key_package
+from support.client.backup_accounts import PASSPHRASE, SALT, SEED, Made, key_package
 
 Change = Callable[[dict[str, Any]], Any]
 

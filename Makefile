@@ -52,7 +52,7 @@ setup: $(STAMPS)/contracts  ## install everything below this folder and compile 
 	@# Afterwards: with --jobs, npm's packages would be installed twice at once.
 	@$(MAKE) --no-print-directory --silent $(STAMPS)/mls-engine
 
-mls-engine: $(STAMPS)/mls-engine  ## build the engine that each wheel contains; needs no other set-up
+mls-engine: $(STAMPS)/mls-engine  ## build the engine and the page that each wheel contains; needs no other set-up
 
 $(STAMPS)/uv: requirements/uv.txt tools/install_uv.sh
 	@tools/install_uv.sh "$(PYTHON)" $(CACHE)
@@ -91,9 +91,11 @@ $(STAMPS)/contracts: $(STAMPS)/programs ape-config.yaml $(CONTRACTS)
 	@ape compile --force --verbosity ERROR
 	@touch $@
 
-$(STAMPS)/mls-engine: $(STAMPS)/npm $(wildcard client/mls_engine/*.mjs) client/chainkit_client/mls/bundle.sha256
-	@echo "set-up: the program of the MLS engine"
+$(STAMPS)/mls-engine: $(STAMPS)/npm $(wildcard client/*.mjs client/mls_engine/*.mjs client/account_page/*) \
+  client/chainkit_client/mls/bundle.sha256 client/chainkit_client/accounts/bundle.sha256
+	@echo "set-up: the program of the MLS engine, and the page for backup account files"
 	@node client/mls_engine/build.mjs
+	@node client/account_page/build.mjs
 	@touch $@
 
 # For the tests alone, which start Java some twenty times: what is measured starts as it is shipped.
@@ -279,4 +281,4 @@ generate: setup  ## write the generated files again: protobuf, ABIs and code, ve
 
 clean:  ## remove everything that set-up, tests and demo made
 	rm -rf .venv .cache node_modules build .build .pytest_cache .mypy_cache .ruff_cache .hypothesis \
-	  client/chainkit_client/mls/bundle
+	  client/chainkit_client/mls/bundle client/chainkit_client/accounts/bundle

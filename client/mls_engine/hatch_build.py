@@ -1,4 +1,7 @@
-"""Refuses to build a wheel without the MLS engine, whose bundle set-up builds and git ignores."""
+"""Refuses to build a wheel without the MLS engine, or the page for backup account files.
+
+Set-up builds both bundles, and git ignores them.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-MLS = "client/chainkit_client/mls"
+ROOMS = ("client/chainkit_client/mls", "client/chainkit_client/accounts")
 
 
 class EngineBundled(BuildHookInterface[Any]):
@@ -19,13 +22,17 @@ class EngineBundled(BuildHookInterface[Any]):
         # Set-up installs the project editable before it builds the bundle.
         if version == "editable":
             return
-        folder = Path(self.root, MLS)
+        for room in ROOMS:
+            self._compare(room)
+
+    def _compare(self, room: str) -> None:
+        folder = Path(self.root, room)
         for line in (folder / "bundle.sha256").read_text(encoding="ascii").splitlines():
             expected, name = line.split("  ")
             file = folder / "bundle" / name
             found = hashlib.sha256(file.read_bytes()).hexdigest() if file.exists() else "no file"
             if found != expected:
                 self.app.abort(
-                    f"{MLS}/bundle/{name}: expected SHA-256 {expected}, got {found}: "
+                    f"{room}/bundle/{name}: expected SHA-256 {expected}, got {found}: "
                     "run `make mls-engine` first"
                 )

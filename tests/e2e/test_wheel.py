@@ -18,6 +18,8 @@ from typing import Final
 
 import pytest
 
+from chainkit_client.accounts import page
+from chainkit_client.mls import program as mls_program
 from chainkit_client.mls.program import pinned_digests
 from chainkit_jobs.spark.environment import packages_behind
 from localnet.accounts import COUNCIL
@@ -91,14 +93,18 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built
 
 
-def test_wheel__for_applications_without_npm__contains_the_engine(wheel: Path) -> None:
+@pytest.mark.parametrize("room", [mls_program.FOLDER, page.FOLDER], ids=lambda each: each.name)
+def test_wheel__for_applications_without_npm__contains_what_npm_brings(
+    wheel: Path, room: Path
+) -> None:
+    pinned = pinned_digests(room / "bundle.sha256")
+    inside = f"chainkit_client/{room.name}/bundle"
     with zipfile.ZipFile(wheel) as archive:
         shipped = {
-            name: hashlib.sha256(archive.read(f"chainkit_client/mls/bundle/{name}")).hexdigest()
-            for name in pinned_digests()
+            name: hashlib.sha256(archive.read(f"{inside}/{name}")).hexdigest() for name in pinned
         }
 
-    assert shipped == pinned_digests()
+    assert shipped == pinned
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import BinaryIO, Final
 
 import click
 
-from chainkit.documents.files import open_regular
+from chainkit.documents.files import open_regular, write_new
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.identity.text import eip191_digest
 from chainkit.signatures import SigningKey
@@ -28,6 +28,7 @@ from chainkit_client.accounts.account_file import (
     read_sealed_account,
 )
 from chainkit_client.accounts.creating import new_account, register_account, write_account
+from chainkit_client.accounts.page import read_page
 from chainkit_client.accounts.passphrases import (
     check_passphrase,
     new_wallet_passphrase,
@@ -242,6 +243,25 @@ def convert_command(
         return 0
 
     return run(home, do, tells_asked=False)
+
+
+@account.command("page")
+@click.argument("page_path", metavar="FILE", type=click.Path(path_type=Path))
+def page_command(page_path: Path) -> int:
+    """Write a page that makes a history file of a backup account file, for one other device.
+
+    A browser opens the page, also without a network. It asks nobody, and the account file does not
+    leave the machine. It reads the messages in the file: `convert` also reads the later ones.
+
+    \b
+    Example:
+      chainkit client history account page convert.html
+      chainkit client history key past.key
+      chainkit client history load past.age --key past.key --home phone
+    """
+    write_new(page_path, read_page(), f"page {page_path}")
+    echo_fact("page", f"{page_path}: open it in a browser, without a network if you like")
+    return 0
 
 
 async def check_inbox(client: Client, found: BackupAccount) -> None:

@@ -126,6 +126,28 @@ def _saved(store: Store, file_path: Path, key_path: Path, since_ns: int) -> Save
         raise
 
 
+@history.command("key")
+@click.argument("key_path", metavar="KEY", type=click.Path(path_type=Path))
+@json_option
+def key_command(key_path: Path, as_json: bool) -> int:
+    """Make a key for a history file that is written elsewhere, and print its recipient.
+
+    Only this key opens a file that is encrypted to the recipient, which is no secret. Delete the
+    key once it was used. It asks nobody.
+
+    \b
+    Example:
+      chainkit client history key past.key
+    """
+    key = new_key()
+    write_new(key_path, f"{key}\n".encode(), f"key {key_path}", is_private=True)
+    if as_json:
+        echo_json({"recipient": recipient_of(key)})
+    else:
+        echo_fact("recipient", recipient_of(key))
+    return 0
+
+
 @history.command("load")
 @_file
 @click.option(

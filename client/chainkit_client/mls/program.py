@@ -17,22 +17,28 @@ PROGRAM: Final = FOLDER / "bundle" / "engine.mjs"
 _PINS: Final = FOLDER / "bundle.sha256"
 
 
-def pinned_digests() -> dict[str, str]:
-    """Return the SHA-256 of each file of the bundle, in hex, by file name."""
-    lines = _PINS.read_text(encoding="ascii").splitlines()
+def pinned_digests(pins: Path = _PINS) -> dict[str, str]:
+    """Return the SHA-256 of each file of a bundle, in hex, by file name."""
+    lines = pins.read_text(encoding="ascii").splitlines()
     return {name: digest for digest, name in (line.split("  ") for line in lines)}
 
 
 def check_program(program: Path = PROGRAM) -> Path:
     """Return the program. Raises ConfigurationError unless its digest is pinned."""
-    expected = pinned_digests()[PROGRAM.name]
-    try:
-        found = hashlib.sha256(program.read_bytes()).hexdigest()
-    except OSError as error:
-        raise ConfigurationError(str(program), "the bundle of the MLS engine", error) from None
-    if found != expected:
-        raise ConfigurationError(str(program), f"SHA-256 {expected}", found)
+    read_bundled(program, pinned_digests()[PROGRAM.name], "the bundle of the MLS engine")
     return program
+
+
+def read_bundled(file: Path, pinned: str, expected: str) -> bytes:
+    """Return a file of a bundle. Raises ConfigurationError unless its digest is the pinned one."""
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise ConfigurationError(str(file), expected, error) from None
+    found = hashlib.sha256(content).hexdigest()
+    if found != pinned:
+        raise ConfigurationError(str(file), f"SHA-256 {pinned}", found)
+    return content
 
 
 def find_node() -> Path:

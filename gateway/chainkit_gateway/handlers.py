@@ -10,8 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from google.protobuf.message import DecodeError
-
 from chainkit.protocol.proto.payer_api_pb2 import (
     GetNodesResponse,
     PublishClientEnvelopesRequest,
@@ -19,6 +17,7 @@ from chainkit.protocol.proto.payer_api_pb2 import (
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.protocol.publish_rules.refusal import PublishRefused
 from chainkit.service.grpc_methods import Caller
+from chainkit.service.parsing import parse_request
 from chainkit.service.refusals import InvalidRequest
 from chainkit_gateway.clients import Clients
 from chainkit_gateway.retention import RetentionPolicy
@@ -27,6 +26,9 @@ from chainkit_gateway.types import NodeList, Publication, Published, Publishes
 
 MOST_ENVELOPES: Final = 1000
 """Envelopes of one request."""
+
+_MOST_ENTRIES: Final = 2 * MOST_ENVELOPES
+"""Envelopes, and fields of later versions, that are parsed at all."""
 
 CLIENT_SECONDS: Final = 120.0
 """How long a caller waits that names no deadline: today's clients hang up then without a word."""
@@ -59,10 +61,7 @@ class PayerHandlers:
     async def publish_client_envelopes(self, data: bytes, caller: Caller) -> bytes:
         """Publish all envelopes of a request; answer OriginatorEnvelopes in the same order."""
         client = self._clients.name(caller)
-        try:
-            request = PublishClientEnvelopesRequest.FromString(data)
-        except DecodeError as error:
-            raise InvalidRequest("request", "a PublishClientEnvelopesRequest", error) from error
+        request = parse_request(PublishClientEnvelopesRequest, data, _MOST_ENTRIES)
         count = len(request.envelopes)
         if count > MOST_ENVELOPES:
             raise InvalidRequest("envelopes", f"at most {MOST_ENVELOPES}", count)

@@ -8,6 +8,7 @@ from chainkit.protocol.methods import (
     LOG_API,
     MESSAGE_PACKAGE,
     MISBEHAVIOR_API,
+    MOST_MESSAGE_BYTES,
     PAYER_REPORT_API,
     REPLICATION_API,
     TOPIC_API,
@@ -35,6 +36,20 @@ SERVICES: Final = {
     TOPIC_API: ("QueryTopicHeads",),
     PAYER_REPORT_API: ("QueryPayerReports",),
 }
+
+_QUERY_BYTES: Final = 1 << 20
+"""10,000 topics and a cursor of 1,000 entries have fewer."""
+_SUBSCRIPTION_BYTES: Final = 8 << 20
+"""As many as an address may have open: each topic has a cursor of its own."""
+_REPORT_BYTES: Final = 16 << 20
+"""A report of two envelopes, and one that is refused with its own words."""
+REQUEST_BYTES: Final = {
+    **dict.fromkeys((name for names in SERVICES.values() for name in names), _QUERY_BYTES),
+    **dict.fromkeys(("SubscribeEnvelopes", "SubscribeTopics"), _SUBSCRIPTION_BYTES),
+    "PublishPayerEnvelopes": MOST_MESSAGE_BYTES,
+    "SubmitMisbehaviorReport": _REPORT_BYTES,
+}
+"""Bytes of the longest request of each method."""
 
 
 def api_methods(
@@ -70,4 +85,5 @@ def api_methods(
             "SubscribeTopics": subscriber.subscribe_topics,
         },
         of_callers={"SubmitMisbehaviorReport": reports.submit_misbehavior_report},
+        request_bytes=REQUEST_BYTES,
     )

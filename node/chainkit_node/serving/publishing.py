@@ -78,7 +78,7 @@ class PublishHandler:
             expected = f"a node that is at most {MOST_LATE_SECONDS:g} s late"
             got = f"one that is {late:.1f} s late; try again later, or another node"
             raise Overloaded("publish", expected, got)
-        request = requests.parsed(Envelopes, data)
+        request = requests.parsed(Envelopes, data, 2 * self._limits.publish)
         requests.check_count("payer_envelopes", len(request.envelopes), self._limits.publish)
         stored = await self._handover.wait(self._publisher.accept(request.envelopes))
         return written_envelopes(stored)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from chainkit.identity.identifiers import MemberKind
@@ -41,20 +42,23 @@ class Reader:
         ``limit`` 0, and more than a page, mean a page; of identity topics, 0 means all, because
         today's clients ask once for the whole history of an inbox.
         """
-        request = requests.parsed(message_api_pb2.QueryEnvelopesRequest, data)
-        selection = requests.selection(request.query, self._limits)
+        asked, selection = await requests.off_loop(data, self._query, self._log.in_thread)
         limits = self._limits
-        limit = min(request.limit or limits.page, limits.page)
-        if request.limit == 0 and _is_of_identities(selection):
+        limit = min(asked or limits.page, limits.page)
+        if asked == 0 and _is_of_identities(selection):
             limit = limits.identity_updates
         page = await self._log.read_page(selection, limit, limits.page_bytes, holds_back=True)
         self._metrics.sent("QueryEnvelopes", len(page.rows))
         return written_envelopes(row.envelope for row in page.rows)
 
+    def _query(self, data: bytes) -> tuple[int, Selection]:
+        """Return a query's limit, and what it selects."""
+        request = requests.parsed(message_api_pb2.QueryEnvelopesRequest, data)
+        return request.limit, requests.selection(request.query, self._limits)
+
     async def newest_envelope(self, data: bytes) -> bytes:
         """Answer the newest envelope of each topic, or an empty result, in the request's order."""
-        request = requests.parsed(message_api_pb2.GetNewestEnvelopeRequest, data)
-        topics = requests.topics_of(request, self._limits)
+        topics = await requests.off_loop(data, self._topics, self._log.in_thread)
         found = await self._log.newest(topics, self._limits.page_bytes)
         self._metrics.sent("GetNewestEnvelope", len(found))
         answer = stored_envelopes_pb2.NewestEnvelopes()
@@ -62,6 +66,10 @@ class Reader:
             row = found.get(topic)
             answer.results.add(envelope=None if row is None else row.envelope)
         return answer.SerializeToString()
+
+    def _topics(self, data: bytes) -> Sequence[bytes]:
+        request = requests.parsed(message_api_pb2.GetNewestEnvelopeRequest, data)
+        return requests.topics_of(request, self._limits)
 
     async def inbox_ids(self, data: bytes) -> bytes:
         """Answer the inbox of each identifier, or none, in the request's order."""

@@ -3,29 +3,58 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Final, TypeVar
 
-from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import Message
 
 from chainkit.protocol.proto import envelopes_pb2, message_api_pb2
+from chainkit.service.parsing import LARGE_BYTES, parse_request
 from chainkit.service.refusals import InvalidRequest
-from chainkit_node.asked_by import ASKED_BY
+from chainkit_node.asked_by import ASKED_BY, AskedBy
 from chainkit_node.settings import ServingLimits
 from chainkit_node.types import Selection
 
 _Message = TypeVar("_Message", bound=Message)
+_Read = TypeVar("_Read")
 
 LARGEST_ID = 2**63 - 1
 """The largest sequence id that a database column holds."""
 
+MOST_ENTRIES: Final = 12_000
+"""Entries of one request, with all within: the topics, the cursor, and fields of later versions."""
+MOST_ENTRIES_OF_CURSORS: Final = 200_000
+"""Entries of a subscription to topics, each of which has a cursor of its own."""
 
-def parsed(kind: type[_Message], data: bytes) -> _Message:
-    """Return a request's message."""
+
+def parsed(kind: type[_Message], data: bytes, most_entries: int = MOST_ENTRIES) -> _Message:
+    """Return a request's message, whose entries are counted before they are parsed."""
+    return parse_request(kind, data, most_entries)
+
+
+async def off_loop(
+    data: bytes,
+    read: Callable[[bytes], _Read],
+    in_thread: Callable[[Callable[[], _Read]], Awaitable[_Read]],
+) -> _Read:
+    """Read a request, in a thread where it is large; its caller is charged for its parts."""
+    asked_by = ASKED_BY.get()
+    if len(data) <= LARGE_BYTES or asked_by is None:
+        return read(data)
+    parts: list[int] = []
+
+    def counted() -> _Read:
+        # A thread must not change what the event loop's thread counts.
+        token = ASKED_BY.set(AskedBy(asked_by.name, parts.append))
+        try:
+            return read(data)
+        finally:
+            ASKED_BY.reset(token)
+
     try:
-        return kind.FromString(data)
-    except DecodeError as error:
-        raise InvalidRequest("request", f"bytes of {kind.DESCRIPTOR.name}", error) from error
+        return await in_thread(counted)
+    finally:
+        asked_by.charge(sum(parts))
 
 
 def selection(query: message_api_pb2.EnvelopesQuery, limits: ServingLimits) -> Selection:

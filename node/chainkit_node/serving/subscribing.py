@@ -44,8 +44,7 @@ class Subscriber:
 
     async def subscribe_envelopes(self, data: bytes) -> AsyncIterator[bytes]:
         """Stream what a query selects; a frame without envelopes comes first, and while idle."""
-        request = requests.parsed(message_api_pb2.SubscribeEnvelopesRequest, data)
-        selections = [requests.selection(request.query, self._limits)]
+        selections = await requests.off_loop(data, self._query, self._log.in_thread)
         stream = self._stream(selections)
         async for batch in self._counted("SubscribeEnvelopes", stream):
             if isinstance(batch, StreamStatus):
@@ -59,14 +58,22 @@ class Subscriber:
         After a reorg the stream goes on: today's clients, who call this, would be away for a minute
         (ADR 47).
         """
-        request = requests.parsed(message_api_pb2.SubscribeTopicsRequest, data)
-        selections = requests.topic_selections(request, self._limits)
+        selections = await requests.off_loop(data, self._filters, self._log.in_thread)
         stream = self._stream(selections, goes_back=True)
         async for batch in self._counted("SubscribeTopics", stream):
             if isinstance(batch, StreamStatus):
                 yield _STATUS_FRAMES[batch]
             else:
                 yield written_topic_envelopes(row.envelope for row in batch)
+
+    def _query(self, data: bytes) -> Sequence[Selection]:
+        request = requests.parsed(message_api_pb2.SubscribeEnvelopesRequest, data)
+        return [requests.selection(request.query, self._limits)]
+
+    def _filters(self, data: bytes) -> Sequence[Selection]:
+        kind, most = message_api_pb2.SubscribeTopicsRequest, requests.MOST_ENTRIES_OF_CURSORS
+        request = requests.parsed(kind, data, most)
+        return requests.topic_selections(request, self._limits)
 
     async def _counted(
         self, method: str, stream: Stream

@@ -76,15 +76,16 @@ class NotStrict(MalformedEnvelope):
     deviation: Deviation
 
 
-def check_strict(data: bytes, kind: type[Message]) -> None:
+def check_strict(data: bytes, kind: type[Message], most: int = MOST_FIELDS) -> None:
     """Check that upb, Go, prost and protobuf-es read the same in the bytes of a message.
 
     Fields may come in any order, each known one once unless it is repeated; unknown fields may
-    come anywhere but in an entry of a map. Zeros may be left out or written. Raises NotStrict.
+    come anywhere but in an entry of a map. Zeros may be left out or written. ``most`` is how many
+    repeated and unknown fields there may be, with all within. Raises NotStrict.
     """
     plan = _plan(kind.DESCRIPTOR)
     try:
-        _read(data, 0, len(data), plan, MOST_FIELDS)
+        _read(data, 0, len(data), plan, most)
     except IndexError:
         raise _refused(plan.name, Deviation.BROKEN) from None
 

@@ -66,6 +66,8 @@ class Methods:
     streams: Mapping[str, Streaming] = field(default_factory=dict)
     of_callers: Mapping[str, CallerUnary] = field(default_factory=dict)
     """Unary methods that take the caller as well."""
+    request_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of a method's longest request, where it is another one than that of all messages."""
 
 
 class Gate(Protocol):

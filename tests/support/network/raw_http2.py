@@ -7,6 +7,7 @@ import struct
 import threading
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Self
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -33,6 +34,7 @@ class RawConnection:
         self._initial = WINDOW
         self._next = 1
         self._over: set[int] = set()
+        self._is_closed = False
         self.ended: Counter[int] = Counter()
         """Streams that the server ended, by the kind of the frame."""
         content = b"".join(struct.pack(">HI", *each) for each in (settings or {}).items())
@@ -44,7 +46,9 @@ class RawConnection:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._socket.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError):
+            # The server may have closed it before.
+            self._socket.shutdown(socket.SHUT_RDWR)
         self._reader.join()
         self._socket.close()
 
@@ -78,18 +82,20 @@ class RawConnection:
     def wait_for_ends(self, count: int, seconds: float) -> bool:
         """Return whether the server ends so many streams in time, in whichever way."""
         with self._changed:
-            return self._changed.wait_for(lambda: self.ended.total() >= count, seconds)
+            self._changed.wait_for(lambda: self._is_closed or self.ended.total() >= count, seconds)
+            return self.ended.total() >= count
 
     def _take(self, stream: int, length: int) -> bool:
         """Wait until the server takes so many bytes; return False where it ended the stream."""
 
         def is_open() -> bool:
             own = self._windows[stream] + self._initial
-            return stream in self._over or min(own, self._windows[0]) >= length
+            is_over = self._is_closed or stream in self._over
+            return is_over or min(own, self._windows[0]) >= length
 
         with self._changed:
             assert self._changed.wait_for(is_open, 30)
-            if stream in self._over:
+            if self._is_closed or stream in self._over:
                 return False
             self._windows[stream] -= length
             self._windows[0] -= length
@@ -99,6 +105,14 @@ class RawConnection:
         self._socket.sendall(data)
 
     def _read(self) -> None:
+        try:
+            self._read_frames()
+        finally:
+            with self._changed:
+                self._is_closed = True
+                self._changed.notify_all()
+
+    def _read_frames(self) -> None:
         with self._socket.makefile("rb") as file:
             while len(head := file.read(9)) == 9:
                 length, kind, flags, stream = struct.unpack(">IBBI", b"\0" + head)

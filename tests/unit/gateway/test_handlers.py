@@ -178,7 +178,7 @@ def test_publish__one_breaks_a_rule__publishes_none(
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x0a\x05abc"])
 def test_publish__not_a_request__is_a_typed_refusal(world: World, data: bytes) -> None:
-    with pytest.raises(Refusal, match="expected a PublishClientEnvelopesRequest"):
+    with pytest.raises(Refusal, match="expected bytes of PublishClientEnvelopesRequest"):
         asyncio.run(world.handlers.publish_client_envelopes(data, ANN))
 
 

@@ -11,6 +11,7 @@ from chainkit.protocol.payer_envelope import MOST_PAID_LENGTH
 from chainkit.protocol.publish_rules import judgement
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
 from chainkit.service.edge.configuration import MOST_JSON_BYTES, EdgeTimes
+from chainkit.service.edge.server import SMALL_BYTES
 from chainkit.service.edge.unfinished import UnfinishedLimits
 from chainkit_client.accounts.account_file import MOST_KEY_PACKAGES, MOST_LINE_BYTES
 from chainkit_client.exchange.provider import MOST_ASKS, MOST_TRIES
@@ -21,7 +22,8 @@ from chainkit_node import group_thread, reader_threads
 from chainkit_node.repairing import range_keeper
 from chainkit_node.replicating import dependencies, intake, repairer, replicator
 from chainkit_node.reporting.bounds import ReportBounds, ReportRate
-from chainkit_node.serving import limiter
+from chainkit_node.serving import limiter, requests
+from chainkit_node.serving.api import REQUEST_BYTES
 from chainkit_node.serving.edge import edge_limits
 from chainkit_node.serving.metrics import NodeMetrics
 from chainkit_node.settings import (
@@ -45,6 +47,12 @@ UNFINISHED = UnfinishedLimits()
 EDGE = edge_limits(STRANGER, NodeLimits(), EdgeTimes())
 CODE = {
     "bytes of a request": MOST_MESSAGE_BYTES,
+    "bytes of a query": REQUEST_BYTES["QueryEnvelopes"],
+    "bytes of a request for a stream": REQUEST_BYTES["SubscribeTopics"],
+    "bytes of a report of misbehavior, with its message": REQUEST_BYTES["SubmitMisbehaviorReport"],
+    "bytes of a request about health or reflection": SMALL_BYTES,
+    "entries of a request of more than 64 KiB, with all within": requests.MOST_ENTRIES,
+    "entries of such a request for streams of topics": requests.MOST_ENTRIES_OF_CURSORS,
     "topics or originators of a request": REQUEST.topics,
     "bytes of a topic": REQUEST.topic_bytes,
     "entries of a cursor": REQUEST.cursor,

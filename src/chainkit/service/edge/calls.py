@@ -17,13 +17,14 @@ from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.service.edge.frames import (
     Headers,
     MessageReader,
+    TooLarge,
     bad_end,
     deadline_seconds,
     framed,
     good_end,
     metadata_of,
 )
-from chainkit.service.edge.unfinished import Place, Unfinished
+from chainkit.service.edge.unfinished import TOO_LARGE, Place, Unfinished
 from chainkit.service.grpc_methods import (
     CallerStreaming,
     CallerUnary,
@@ -61,8 +62,18 @@ class CallerGone(Exception):
 class Call:
     """A call from its headers to its trailers."""
 
-    def __init__(self, scope: Scope, receive: Receive, send: Send, unfinished: Unfinished) -> None:
-        """Take ASGI's scope, how to receive and send, and the count of unfinished requests."""
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        unfinished: Unfinished,
+        most_bytes: int = MOST_MESSAGE_BYTES,
+    ) -> None:
+        """Take ASGI's scope, how to receive and send, and the count of unfinished requests.
+
+        ``most_bytes`` is the length of the longest request.
+        """
         self._unfinished = unfinished
         self._place: Place | None = None
         self._receive = receive
@@ -73,7 +84,7 @@ class Call:
         headers = scope["headers"]
         self._seconds = deadline_seconds(headers)
         self._caller = caller_of(_peer(scope), metadata_of(headers), self._seconds)
-        self._reader = MessageReader(MOST_MESSAGE_BYTES)
+        self._reader = MessageReader(most_bytes)
 
     async def answer_one(self, method: CallerUnary) -> None:
         """Answer a method of one request and one answer."""
@@ -135,7 +146,10 @@ class Call:
         except Exception as error:
             if deadline.expired():
                 return Late("call", "an answer before the caller's deadline", "none yet")
-            return refusal_of(error)
+            if isinstance(error, TooLarge):
+                self._unfinished.refused(TOO_LARGE)
+            # Its traceback holds frames, which hold the request, in a circle.
+            return refusal_of(error).with_traceback(None)
         finally:
             # Where there was no place, nothing was begun.
             answering.close()

@@ -14,6 +14,8 @@ SECRET: Final = "certificate"
 
 _TYPES: Final = "type.googleapis.com/envoy.extensions"
 _FILTERS: Final = f"{_TYPES}.filters.http"
+_BYTES_TO_RELEASE: Final = 64 << 20
+"""Free memory that goes back to the machine in a second, at most."""
 _HTTP: Final = "envoy.extensions.filters.network.http_connection_manager.v3"
 
 MOST_JSON_BYTES: Final = 1 << 20
@@ -101,9 +103,9 @@ def envoy_configuration(settings: EdgeSettings, places: EdgePlaces) -> dict[str,
         "node": {"id": "chainkit", "cluster": "chainkit"},
         "admin": {"address": {"pipe": {"path": str(places.admin), "mode": 0o600}}},
         "overload_manager": _overload_manager(settings.limits),
-        # Envoy itself keeps what callers no longer hold, and what its own start took.
+        # Python's memory is Envoy's allocator's, too, which else gives nothing back.
         "memory_allocator_manager": {
-            "bytes_to_release": 64 << 20,
+            "bytes_to_release": _BYTES_TO_RELEASE,
             "memory_release_interval": "1s",
         },
         "static_resources": {"listeners": [_listener(settings, places)]},

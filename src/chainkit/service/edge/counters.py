@@ -10,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
 from chainkit.service.edge.inside import Inside
+from chainkit.service.edge.unfinished import TOO_LARGE, UNFINISHED
 
 _OF_ENVOY: Final[Mapping[str, str]] = {
     "downstream_rq_header_timeout": "headers_late",
@@ -26,8 +27,7 @@ _OF_ENVOY: Final[Mapping[str, str]] = {
     "reset_high_memory_stream.count": "memory_full",
 }
 """Envoy's counters by the ends of their names, and the reasons that they stand for."""
-_UNFINISHED: Final = "unfinished"
-"""Too many requests, or bytes of requests, under way."""
+_OWN: Final = (UNFINISHED, TOO_LARGE)
 
 
 def count_edge(registry: CollectorRegistry, prefix: str) -> None:
@@ -55,12 +55,13 @@ class _EdgeCounts(Collector):
 def _counts() -> Mapping[str, int]:
     process = Inside.present
     if process is None:
-        return dict.fromkeys((*_OF_ENVOY.values(), _UNFINISHED), 0)
-    counts = {_UNFINISHED: process.refused}
+        return dict.fromkeys((*_OF_ENVOY.values(), *_OWN), 0)
+    counts = {reason: process.refused[reason] for reason in _OWN}
     try:
         found = process.admin.counters(f"({'|'.join(_OF_ENVOY)})$")
     except OSError:
         return counts
     for name, reason in _OF_ENVOY.items():
+        # Envoy refuses a large request too, where it waits for a whole one.
         counts[reason] = counts.get(reason, 0) + found.get(name.rpartition(".")[2], 0)
     return counts

@@ -34,6 +34,10 @@ class Compressed(Refusal):
     code = grpc.StatusCode.UNIMPLEMENTED
 
 
+class TooLarge(Overloaded):
+    """A message is longer than its method's may be."""
+
+
 class MessageReader:
     """Cuts a body into messages, whichever pieces the body comes in."""
 
@@ -50,11 +54,12 @@ class MessageReader:
     def feed(self, piece: bytes) -> Iterator[bytes]:
         """Yield the messages that a piece completes.
 
-        Raises Compressed, and Overloaded for a message that is too long, before it has come.
+        Raises Compressed, and TooLarge for a message that is too long, before it has come.
         """
         self._rest += piece
         while (end := self._end()) is not None:
-            message = bytes(self._rest[_PREFIX.size : end])
+            with memoryview(self._rest) as rest:
+                message = bytes(rest[_PREFIX.size : end])
             del self._rest[:end]
             yield message
 
@@ -71,7 +76,7 @@ class MessageReader:
         if is_compressed:
             raise Compressed("request", "a message without compression", "another one")
         if length > self._most_bytes:
-            raise Overloaded("request", f"at most {self._most_bytes} bytes", length)
+            raise TooLarge("request", f"at most {self._most_bytes} bytes", length)
         end: int = _PREFIX.size + length
         return end if len(self._rest) >= end else None
 

@@ -15,6 +15,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -50,8 +51,8 @@ class Inside:
         self.secrets = SecretFiles(self._places.secret)
         self._signals = _Signals()
         self._answer: Answer | None = None
-        self.refused = 0
-        """Requests that were refused because too much was under way."""
+        self.refused: Counter[str] = Counter()
+        """Requests that were refused before their method saw them, by the reason."""
 
     async def application(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Take ASGI's events."""
@@ -68,9 +69,9 @@ class Inside:
         """Return an event that SIGINT and SIGTERM set; on the event loop's thread."""
         return self._signals.event()
 
-    def count_refused(self) -> None:
-        """Count a request that was refused because too much was under way."""
-        self.refused += 1
+    def count_refused(self, reason: str) -> None:
+        """Count a request that was refused before its method saw it."""
+        self.refused[reason] += 1
 
     async def listen(self, answer: Answer) -> int:
         """Let Envoy listen, hand it the calls, and return the port."""

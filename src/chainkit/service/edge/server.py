@@ -7,16 +7,19 @@ from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
+from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.service.certificate import ServerCertificate
 from chainkit.service.edge.calls import Call, Receive, Scope, Send, UnknownMethod
 from chainkit.service.edge.inside import Inside
-from chainkit.service.edge.unfinished import Unfinished, UnfinishedLimits
+from chainkit.service.edge.unfinished import UNFINISHED, Unfinished, UnfinishedLimits
 from chainkit.service.grpc_methods import UNBOUNDED, Bounds, Methods
 from chainkit.service.grpc_services import HEALTH, REFLECTION, Health, service_routes
 from chainkit.service.refusals import NotReady, Overloaded
 
 _Answer = Callable[[Call], Coroutine[Any, Any, None]]
 
+SMALL_BYTES: Final = 64 << 10
+"""Bytes of a request about health or reflection."""
 _LOOK_SECONDS: Final = 1.0
 """Between two looks at the files of the certificate."""
 
@@ -48,16 +51,15 @@ class EdgeServer:
         self._ends = False
         self._watching: asyncio.Task[None] | None = None
         table = service_routes(methods, services, self._health, bounds)
-        self._answers: dict[str, _Answer] = {}
+        self._request_bytes = methods.request_bytes
+        self._answers: dict[str, tuple[_Answer, int]] = {}
         for service in (*services, HEALTH, REFLECTION):
             for name, one in table.unary.get(service, {}).items():
-                self._answers[f"/{service}/{name}"] = partial(Call.answer_one, method=one)
+                self._serve(service, name, partial(Call.answer_one, method=one))
             for name, many in table.streams.get(service, {}).items():
-                answer = partial(Call.answer_many, method=many, asks_once=True)
-                self._answers[f"/{service}/{name}"] = answer
+                self._serve(service, name, partial(Call.answer_many, method=many, asks_once=True))
             for name, many in table.exchanges.get(service, {}).items():
-                answer = partial(Call.answer_many, method=many, asks_once=False)
-                self._answers[f"/{service}/{name}"] = answer
+                self._serve(service, name, partial(Call.answer_many, method=many, asks_once=False))
 
     async def start(self, address: str, certificate: ServerCertificate | None = None) -> int:
         """Let Envoy listen, and return the port."""
@@ -91,15 +93,20 @@ class EdgeServer:
         if self._open:
             await asyncio.wait(set(self._open), timeout=seconds)
 
+    def _serve(self, service: str, name: str, answer: _Answer) -> None:
+        most = self._request_bytes.get(name, MOST_MESSAGE_BYTES)
+        is_small = service in (HEALTH, REFLECTION)
+        self._answers[f"/{service}/{name}"] = answer, SMALL_BYTES if is_small else most
+
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        call = Call(scope, receive, send, self._unfinished)
-        answer = self._answers.get(scope["path"])
+        answer, most_bytes = self._answers.get(scope["path"], (None, 0))
+        call = Call(scope, receive, send, self._unfinished, most_bytes)
         if answer is None:
             await call.refuse(UnknownMethod("method", "one that is served", "another"))
         elif self._ends:
             await call.refuse(NotReady("server", "to take calls", "its end"))
         elif self._most_calls is not None and len(self._open) >= self._most_calls:
-            self._process.count_refused()
+            self._process.count_refused(UNFINISHED)
             expected = f"fewer than {self._most_calls} calls at a time"
             await call.refuse(Overloaded("server", expected, "more"))
         else:

@@ -13,6 +13,11 @@ from typing import Final
 
 from chainkit.service.refusals import Overloaded
 
+UNFINISHED: Final = "unfinished"
+"""The reason of a refusal: too many requests, or bytes of requests, under way."""
+TOO_LARGE: Final = "too_large"
+"""The reason of a refusal: one request is longer than its method's may be."""
+
 _ALL: Final = ""
 
 
@@ -32,11 +37,11 @@ class Unfinished:
     """Counts requests; used on the event loop's thread."""
 
     def __init__(
-        self, limits: UnfinishedLimits, refused: Callable[[], None] = lambda: None
+        self, limits: UnfinishedLimits, refused: Callable[[str], None] = lambda reason: None
     ) -> None:
-        """Begin with none; ``refused`` is called for each refusal."""
+        """Begin with none; ``refused`` is called for each refusal, with its reason."""
         self._limits = limits
-        self._refused = refused
+        self.refused = refused
         self._requests: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
 
@@ -63,7 +68,7 @@ class Unfinished:
 
     def _check(self, subject: str, count: int, limit: int) -> None:
         if limit and count > limit:
-            self._refused()
+            self.refused(UNFINISHED)
             raise Overloaded(subject, f"at most {limit}", "more")
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
@@ -26,14 +28,16 @@ class Played:
         headers: Any = (),
         takes: int = 1000,
         limits: UnfinishedLimits = LIMITS,
+        most_bytes: int = 100,
     ) -> None:
         self.sent: list[Event] = []
         self.asked = 0
         self._pieces = list(pieces)
         self._takes = takes
         scope = {"client": ("192.0.2.1", 4000), "headers": list(headers)}
-        self.unfinished = Unfinished(limits)
-        self.call = Call(scope, self._receive, self._send, self.unfinished)
+        self.refused: list[str] = []
+        self.unfinished = Unfinished(limits, self.refused.append)
+        self.call = Call(scope, self._receive, self._send, self.unfinished, most_bytes)
 
     async def _receive(self) -> Event:
         self.asked += 1
@@ -211,3 +215,34 @@ def test_call__another_request_is_not_whole__is_refused_before_it_is_read(
 
     other.whole()
     played.unfinished.enter("192.0.2.1").leave()
+
+
+def test_call__longer_than_its_method_takes__is_refused_and_counted_before_it_has_come() -> None:
+    played = Played(framed(bytes(8))[:6], framed(bytes(8))[6:], most_bytes=7)
+
+    asyncio.run(played.call.answer_one(echo))
+
+    assert played.trailers[b"grpc-message"] == b"request: expected at most 7 bytes, got 8"
+    assert (played.asked, played.refused) == (1, ["too_large"])
+
+
+class Held:
+    """Something that a method's frame holds."""
+
+
+def test_call__refused_within_a_method__holds_nothing_of_the_request_behind_it() -> None:
+    held: list[weakref.ref[Held]] = []
+
+    async def refuse_in_a_circle(request: bytes, _: Caller) -> bytes:
+        of_the_request = Held()
+        held.append(weakref.ref(of_the_request))
+        refusal = NotNow("state", "another one", request)
+        raise refusal
+
+    played = Played(framed(b""))
+    gc.disable()
+    try:
+        asyncio.run(played.call.answer_one(refuse_in_a_circle))
+        assert [each() for each in held] == [None]
+    finally:
+        gc.enable()

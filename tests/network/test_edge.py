@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import grpc
@@ -13,6 +13,7 @@ from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
 from chainkit.protocol.proto import message_api_pb2
+from chainkit.service.edge.folders import PREFIX
 from chainkit.types import TopicKind
 from support import publishes
 from support.network.api import REPLICATION, SECONDS, Api
@@ -30,6 +31,15 @@ def published(edge: EdgeNetwork) -> tuple[bytes, bytes]:
     key = CHANCE.randbytes(32)
     paid = publishes.paid(publishes.welcome(key), edge.node.node_id)
     return TopicKind.WELCOME.topic(key), edge.node.api.publish(paid)[0]
+
+
+def open_files(pid: int) -> set[Path]:
+    found = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        # The process opens and closes others meanwhile.
+        with suppress(FileNotFoundError):
+            found.add(each.readlink())
+    return found
 
 
 def test_publish__through_envoy__is_read_by_queries_and_by_streams(edge: EdgeNetwork) -> None:
@@ -179,11 +189,14 @@ def test_sigterm__streams_are_open__ends_them_in_order_with_code_0_and_starts_ag
 def test_kill__at_once_and_started_again__has_all_and_replicates(edge: EdgeNetwork) -> None:
     peer = edge.peer
     [before] = peer.publish(1)
+    [folder] = [each for each in open_files(peer.pid) if each.name.startswith(PREFIX)]
 
     peer.kill()
+    assert folder.exists()
     [missed] = edge.node.publish(1)
     peer.restart()
     peer.originates()
 
+    assert not folder.exists()
     assert before in peer.holds(peer.node_id)
     until(lambda: missed in peer.holds(edge.node.node_id))

@@ -51,6 +51,7 @@ from chainkit.protocol.received_envelope import read_received
 from chainkit.protocol.reports import parse_inconsistency_report
 from chainkit.protocol.strict import check_strict
 from chainkit.protocol.topic_heads import entry_of, read_topic_head
+from chainkit.service.edge.admin import read_counters, read_port
 from chainkit.service.edge.frames import MessageReader, deadline_seconds, framed, metadata_of
 from chainkit.service.node_token import RefusedToken, read_token
 from chainkit.service.refusals import InvalidRequest, Refusal
@@ -211,6 +212,10 @@ DECODERS: dict[str, Decoder] = {
     ),
     "subscriptions": Decoder(
         topics, kinds=[message_api_pb2.SubscribeTopicsRequest], errors=(InvalidRequest,)
+    ),
+    "read_port": Decoder(read_port, [b"callers::127.0.0.1:5050\n"], errors=()),
+    "read_counters": Decoder(
+        read_counters, [b"http.callers.downstream_rq_timeout: 7\n"], errors=()
     ),
     "call": Decoder(call, [framed(b"a") + framed(b""), b"10S"], errors=(Refusal,)),
     "route": Decoder(

@@ -3,6 +3,7 @@
 ::
 
     launch         a service becomes Envoy's process, which starts Python again
+    folders        the folder of one process's files
     configuration  Envoy's configuration, from limits
     inside         that process: the command in a thread, the event loop, signals, the end
     server         the methods, from the start to the last call

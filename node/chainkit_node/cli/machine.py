@@ -15,10 +15,10 @@ from chainkit.contracts.followed import FollowedDeployment, read_followed_deploy
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import ChainkitError, ConfigurationError
 from chainkit.service.certificate import CertificateFiles, ServerCertificate
+from chainkit.service.open_files import OTHER_FILES, fit, open_files
 from chainkit.terminal.machine import Finding, ServiceFiles
 from chainkit_indexer.storage.location import parse_location
 from chainkit_node.originating.clock_check import MOST_SECONDS_APART
-from chainkit_node.serving.open_files import OTHER_FILES, fit, open_files
 from chainkit_node.settings import StrangerLimits
 from chainkit_node.watching.own_certificate import RENEW_SECONDS, check_certificate
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from chainkit.service.edge.configuration import EdgeLimits, EdgeTimes
+from chainkit.service.open_files import fit, open_files
 from chainkit_node.serving.gate import streams_of_connection
-from chainkit_node.serving.open_files import fit, open_files
 from chainkit_node.settings import NodeLimits, StrangerLimits
 
 

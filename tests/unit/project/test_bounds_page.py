@@ -18,6 +18,7 @@ from chainkit_client.exchange.provider import MOST_ASKS, MOST_TRIES
 from chainkit_client.exchange.requester import MOST_ASKED
 from chainkit_client.exchange.storage_service import MOST_ANSWER
 from chainkit_client.storage.sync_groups import MOST_CONTROL_BYTES, MOST_CONTROL_MESSAGES
+from chainkit_gateway.clients import OpenLimits
 from chainkit_node import group_thread, reader_threads
 from chainkit_node.repairing import range_keeper
 from chainkit_node.replicating import dependencies, intake, repairer, replicator
@@ -74,6 +75,7 @@ CODE = {
     "bytes of an address's requests for streams": STRANGER.filter_bytes_of_one,
     "bytes of answers to an address in a second": STRANGER.answer_bytes_per_second,
     "open connections": STRANGER.connections,
+    "calls of a gateway at a time": OpenLimits().calls,
     "calls and streams of a connection": EDGE.streams_of_connection,
     "seconds until a request's headers are whole": EDGE.header_seconds,
     "seconds until a request is whole": EDGE.request_seconds,

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from chainkit_node.serving.open_files import OTHER_FILES, fit
+from chainkit.service.open_files import OTHER_FILES, fit
 
 
 @pytest.mark.parametrize(

@@ -8,27 +8,25 @@ from __future__ import annotations
 import logging
 import resource
 import sys
-from dataclasses import replace
 from typing import Final
 
 from chainkit.service.log_lines import LogEvent, log_event
-from chainkit_node.settings import StrangerLimits
 
 OTHER_FILES: Final = 200
 """Files for the database, the endpoints, the monitor and the process itself."""
 
 
-def within_open_files(limits: StrangerLimits) -> StrangerLimits:
-    """Raise the process's own limit as far as needed; return limits that fit it, and say so."""
+def within_open_files(connections: int) -> int:
+    """Raise the process's own limit as far as needed; return how many fit it, and say so."""
     soft, hard = open_files()
-    raised, connections = fit(limits.connections, soft, hard)
+    raised, fitting = fit(connections, soft, hard)
     if raised != soft:
         _, kept = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (raised, kept))
-    if connections != limits.connections:
-        text = f"at most {connections} connections: the process may open {raised} files"
+    if fitting != connections:
+        text = f"at most {fitting} connections: the process may open {raised} files"
         log_event(LogEvent("few_open_files", text, {"files": raised}, logging.WARNING))
-    return replace(limits, connections=connections)
+    return fitting
 
 
 def open_files() -> tuple[int, int]:

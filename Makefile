@@ -218,7 +218,7 @@ soak: setup $(STAMPS)/spark  ## all cases and thousands of seeds of what `make t
 bench-index: setup  ## how fast the indexer is; writes build/bench/index.json
 	@python -m benchmarks.index
 
-bench-node: setup  ## how fast a node serves, accounts and deletes; writes build/bench/node.json and retention.json
+bench-node: setup  ## how fast a node serves beside the build before Envoy, accounts, deletes; needs h2load; writes build/bench/node.json and retention.json
 	@python -m benchmarks.node
 	@python -m benchmarks.retention
 

@@ -57,6 +57,11 @@ def process_mebibytes(pid: int) -> float:
     return pages * _PAGE_BYTES / 2**20
 
 
+def server_mebibytes(pid: int) -> float:
+    """Return the resident memory of a process and its children, summed, with what they share."""
+    return sum(map(process_mebibytes, (pid, *descendants(pid))))
+
+
 def descendants(pid: int) -> Iterator[int]:
     """Yield the processes that a process started, and those that these did."""
     children: dict[int, list[int]] = {}

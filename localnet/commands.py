@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -28,6 +28,8 @@ class Settings:
     rpc_url: str
     record_path: Path
     password_path: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Further variables of the environment."""
 
     @property
     def password(self) -> str:
@@ -37,10 +39,12 @@ class Settings:
     @property
     def environment(self) -> dict[str, str]:
         """The environment of a command."""
-        return os.environ | {
+        return {
+            **os.environ,
             "CHAINKIT_RPC": self.rpc_url,
             "CHAINKIT_DEPLOYMENT": str(self.record_path),
             "CHAINKIT_PASSWORD_FILE": str(self.password_path),
+            **self.variables,
         }
 
 

@@ -25,6 +25,9 @@ from localnet.commands import Background, CommandFailed, Settings, run_json
 GATEWAY_ACCOUNT: Final = 7
 """Number of the development account that pays."""
 
+GATEWAY_LISTENS: Final = "gateway_listening"
+"""Event of a gateway's log, with its port."""
+
 _START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.05
 
@@ -79,17 +82,27 @@ def start_gateway(
     account: int = GATEWAY_ACCOUNT,
 ) -> str:
     """Start a gateway whose payer is a development account, and return its URL."""
+    gateway = gateway_command(settings, folder, password, *options, account=account)
+    return f"http://127.0.0.1:{start_service(stack, gateway, GATEWAY_LISTENS)}"
+
+
+def gateway_command(
+    settings: Settings,
+    folder: Path,
+    password: str,
+    *options: str,
+    account: int = GATEWAY_ACCOUNT,
+) -> Background:
+    """Return the command of a gateway whose payer is a development account."""
     payer = folder / "gateway.keystore"
     write_keystore(payer, password, account)
-    gateway = Background(
+    return Background(
         settings,
         folder / "gateway.log",
         *("gateway", "run", "--keystore", payer, "--journal", folder / "gateway.db"),
         *("--grpc", "127.0.0.1:0", "--log-format", "json"),
         *options,
     )
-    port = start_service(stack, gateway, "gateway_listening")
-    return f"http://127.0.0.1:{port}"
 
 
 def start_node(

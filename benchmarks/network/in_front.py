@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import Any
 
+import grpc
+
+from benchmarks.network.serving import serve_peer
 from benchmarks.node.load import channel
 from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
-from chainkit.service.grpc_methods import Methods
-from localnet.grpc_server import GrpcServer
-
-SERVICES: Final = {
-    path.split("/")[1]: [
-        each.split("/")[2]
-        for each in (COMPARE_RANGES, QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES)
-        if each.split("/")[1] == path.split("/")[1]
-    ]
-    for path in (COMPARE_RANGES, QUERY_ENVELOPES)
-}
-"""Methods that nodes call of each other, by their services."""
 
 
 class InFront:
@@ -28,11 +19,7 @@ class InFront:
     def __init__(self, node_port: int) -> None:
         """Stand in front of a node; ``start`` begins to listen."""
         self._channel = channel(node_port)
-        methods = Methods(
-            unary={"CompareRanges": self._compare, "QueryEnvelopes": self._query},
-            streams={"SubscribeEnvelopes": self._subscribe},
-        )
-        self._server = GrpcServer(methods, SERVICES)
+        self._server: grpc.aio.Server | None = None
         self.began = 0.0
         """When the first comparison was asked for, by ``time.perf_counter``."""
         self.comparisons = 0
@@ -42,11 +29,13 @@ class InFront:
 
     async def start(self, port: int) -> None:
         """Listen at a port of this machine."""
-        await self._server.start(f"127.0.0.1:{port}")
+        methods = (self._compare, self._query, self._subscribe)
+        self._server, _ = await serve_peer(port, *methods)
 
     async def stop(self) -> None:
         """End all calls."""
-        await self._server.stop(0.0)
+        if self._server is not None:
+            await self._server.stop(0.0)
         await self._channel.close()
 
     async def _compare(self, request: bytes) -> bytes:

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from benchmarks.network.in_front import SERVICES
 from benchmarks.network.nodes import BenchmarkNode, Registry
+from benchmarks.network.serving import serve_peer
 from chainkit.errors import MalformedAnswer
 from chainkit.protocol.proto import node_api_pb2
-from chainkit.service.grpc_methods import Methods
 from chainkit.signatures import SigningKey
-from localnet.grpc_server import GrpcServer
 
 _HEARTBEAT_SECONDS: Final = 15.0
 _MOST_SECONDS: Final = 120.0
@@ -44,10 +42,11 @@ async def _measured(
 ) -> Memory:
     await asyncio.sleep(settle_seconds)
     alone = _proportional_mebibytes(node.pid)
-    servers = [GrpcServer(_methods(), SERVICES) for _ in range(peers)]
+    servers = []
     try:
-        for number, server in enumerate(servers, start=1):
-            port = await server.start("127.0.0.1:0")
+        for number in range(1, peers + 1):
+            server, port = await serve_peer(0, _compare, _query, _subscribe)
+            servers.append(server)
             key = SigningKey(number.to_bytes(32))
             url = f"http://127.0.0.1:{port}"
             await asyncio.to_thread(registry.add, "0x" + key.public_key.hex(), url)
@@ -63,13 +62,6 @@ async def _measured(
         await asyncio.to_thread(node.stop)
         for server in servers:
             await server.stop(0.0)
-
-
-def _methods() -> Methods:
-    return Methods(
-        unary={"CompareRanges": _compare, "QueryEnvelopes": _query},
-        streams={"SubscribeEnvelopes": _subscribe},
-    )
 
 
 async def _compare(data: bytes) -> bytes:

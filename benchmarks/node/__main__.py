@@ -3,101 +3,69 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.figures import rounded
 from benchmarks.harness import Benchmark, disk_folder
 from benchmarks.machine import machine
-from benchmarks.node import floors, load
-from benchmarks.node.floor_server import ADDED_BYTES
-from benchmarks.node.network import Measured, measured_node
+from benchmarks.node.alone import measured_alone
+from benchmarks.node.beside import QUICK, Pair, Sizes, beside
+from benchmarks.node.builds import NOW, Build, former_build
+from benchmarks.node.compared import compared
+from benchmarks.node.h2load import h2load_program
+from benchmarks.node.network import floor_server, measured_node, of_libpq
 from benchmarks.node.page import page
-from benchmarks.node.payloads import payer_envelopes, topics
-from benchmarks.usage import process_mebibytes
-from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
+from benchmarks.node.plot import plot
+from localnet.postgres import Postgres
 
-_CALLERS: Final = 100
-_BATCH: Final = 100
-_BATCH_CALLERS: Final = 4
-_STREAMS: Final = 1000
-_PER_SECOND: Final = 500
-_BLOCKS_PER_SECOND: Final = 10
-_EVENTS_PER_BLOCK: Final = 20
-_IDLE_STREAMS: Final = 10_000
-_PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "psycopg", "coincurve")
+_SECONDS: Final = 10.0
+_QUICK_SECONDS: Final = 2.0
+_PACKAGES: Final = ("grpcio", "protobuf", "SQLAlchemy", "psycopg", "coincurve", "pyvoy")
 
 
 def measured_figures(quick: bool) -> dict[str, Any]:
-    """Measure a node on PostgreSQL beside its floors, with the load on the same machine."""
+    """Measure a node on PostgreSQL beside the build before Envoy, and beside its floors.
+
+    The load is on the same machine. Needs h2load, and git with the former build's commit.
+    """
     # This process starts programs and calls by gRPC: its preparation for a fork is of no use.
     os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
-    seconds = 2.0 if quick else 10.0
-    with disk_folder() as folder, measured_node(folder) as node:
-        some = topics(20_000)
-        payloads = payer_envelopes(some, node.node_id)
-        envelope = payloads[0] + bytes(ADDED_BYTES)
-        figures = {
-            "sign_recover_floor_per_s": floors.sign_and_recover(payloads),
-            "store_floor_per_s": floors.copy_rows(node.floor_url, some, envelope),
-            "commit_floor_ms": 1000 * floors.commit_seconds(node.floor_url),
-        }
-        figures |= asyncio.run(_loaded(node, some, payloads, seconds))
-    return {name: rounded(figure) for name, figure in figures.items()} | {
-        "seconds": seconds,
+    h2load_program()
+    former, load_before = former_build(), os.getloadavg()[0]
+    sizes, seconds = (QUICK, _QUICK_SECONDS) if quick else (Sizes(), _SECONDS)
+    with disk_folder() as folder:
+        figures = asyncio.run(_measured(folder, former, sizes, seconds))
+    return figures | {
+        "is_quick": quick,
+        "sizes": asdict(sizes),
+        "load_before": round(load_before, 1),
         "machine": machine(_PACKAGES),
     }
 
 
-async def _loaded(
-    node: Measured, some: list[bytes], payloads: list[bytes], seconds: float
-) -> dict[str, float]:
-    # Not the collector of the load's process is measured, which looks through all these payloads.
-    gc.freeze()
-    echo = await load.echo(node.floor_port, payloads, seconds, _CALLERS)
-    single = await load.publish(node.node_port, payloads, seconds, _CALLERS)
-    batched = await load.publish(node.node_port, payloads, seconds, _BATCH_CALLERS, _BATCH)
-    stored = single.count + batched.count
-    size = single.answered_bytes + batched.answered_bytes
-    # Twice: PostgreSQL marks the rows when they are read for the first time.
-    await load.catch_up(node.node_port, node.node_id, size)
-    elapsed, frame = await load.catch_up(node.node_port, node.node_id, size)
-    read = floors.read_rows(node.database_url, node.node_id)
-    floor = await load.stream_floor(node.floor_port, frame, _count(frame))
-    fresh = topics(_STREAMS, seed=3)
-    streamed = await load.publish_to_streams(
-        node.node_port, fresh, payer_envelopes(fresh, node.node_id), _PER_SECOND, seconds
-    )
-    blocks = await load.blocks_to_stream(
-        node.node_port, node.chain, int(_BLOCKS_PER_SECOND * seconds), _EVENTS_PER_BLOCK
-    )
-    idle = await load.idle_streams(
-        node.node_port, _IDLE_STREAMS, lambda: process_mebibytes(node.pid)
-    )
-    return {
-        "echo_floor_per_s": echo.per_second,
-        "echo_floor_p99_ms": 1000 * echo.percentile(0.99),
-        "publish_per_s": single.per_second,
-        "publish_p99_ms": 1000 * single.percentile(0.99),
-        "publish_batched_per_s": batched.per_second,
-        "stream_floor_envelopes_per_s": floor,
-        "stream_envelopes_per_s": stored / elapsed,
-        "read_floor_per_s": read,
-        "publish_to_stream_p50_ms": 1000 * streamed.percentile(0.5),
-        "publish_to_stream_p99_ms": 1000 * streamed.percentile(0.99),
-        "block_to_stream_p50_ms": 1000 * blocks.percentile(0.5),
-        "block_to_stream_p99_ms": 1000 * blocks.percentile(0.99),
-        "idle_stream_kib": 1024 * idle,
-    }
-
-
-def _count(frame: bytes) -> int:
-    return len(Envelopes.FromString(frame).envelopes)
+async def _measured(folder: Path, former: Build, sizes: Sizes, seconds: float) -> dict[str, Any]:
+    with ExitStack() as stack:
+        server = stack.enter_context(Postgres())
+        now = stack.enter_context(measured_node(server.new_database(), folder / "now", NOW))
+        with measured_node(server.new_database(), folder / "before", former) as before:
+            found = compared(await beside(Pair(now, before), sizes))
+        floor_url = of_libpq(server.new_database())
+        floor_port = stack.enter_context(floor_server())
+        alone = await measured_alone(now, floor_url, floor_port, seconds)
+    return found | {name: rounded(figure) for name, figure in alone.items()}
 
 
 BENCHMARK: Final = Benchmark(
-    "node", "How fast a node is", "2 seconds for each figure", measured_figures, page
+    "node",
+    "How fast a node is",
+    "2 seconds for each figure, and one round",
+    measured_figures,
+    page,
+    plot,
 )
 main: Final = BENCHMARK.command()
 

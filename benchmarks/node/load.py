@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -43,7 +44,6 @@ class Rate:
     """Calls of a while, with how long each took."""
 
     count: int = 0
-    answered_bytes: int = 0
     seconds: float = 0.0
     taken: list[float] = field(default_factory=list)
 
@@ -63,11 +63,9 @@ def channel(port: int) -> grpc.aio.Channel:
     return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=_OPTIONS)
 
 
-async def call_for(
-    seconds: float, callers: int, call: Callable[[], Awaitable[int]], rate: Rate | None = None
-) -> Rate:
+async def call_for(seconds: float, callers: int, call: Callable[[], Awaitable[int]]) -> Rate:
     """Let callers call one after the other, each for so many seconds; a call returns its count."""
-    rate, began = rate or Rate(), time.perf_counter()
+    rate, began = Rate(), time.perf_counter()
     end = began + seconds
 
     async def caller() -> None:
@@ -105,12 +103,10 @@ async def publish(
         requests = itertools.cycle([_request(payloads[start : start + batch]) for start in starts])
 
         async def call() -> int:
-            answer = await method(next(requests))
-            rate.answered_bytes += len(answer)
+            await method(next(requests))
             return batch
 
-        rate = Rate()
-        return await call_for(seconds, callers, call, rate)
+        return await call_for(seconds, callers, call)
 
 
 async def publish_steadily(
@@ -256,9 +252,10 @@ async def blocks_to_stream(port: int, chain: BenchmarkChain, blocks: int, events
     return rate
 
 
-async def idle_streams(port: int, count: int, resident: Callable[[], float]) -> float:
-    """Return by how many MiB a server's memory grows for each open stream without news."""
-    before, channels = resident(), [channel(port) for _ in range(count // _STREAMS_PER_CHANNEL)]
+@asynccontextmanager
+async def open_streams(port: int, count: int) -> AsyncIterator[None]:
+    """Hold streams open that have nothing to tell, each on a topic of its own."""
+    channels = [channel(port) for _ in range(-(-count // _STREAMS_PER_CHANNEL))]
     streams: list[Any] = []
     for topic in _topics(count):
         query = message_api_pb2.EnvelopesQuery(topics=[topic])
@@ -270,12 +267,18 @@ async def idle_streams(port: int, count: int, resident: Callable[[], float]) -> 
             opened = streams[-_OPENED_AT_ONCE:]
             for _ in range(_FRAMES_UNTIL_OPEN):
                 await asyncio.gather(*(stream.read() for stream in opened))
-    grown = resident() - before
+    yield
     for stream in streams:
         stream.cancel()
     for each in channels:
         await each.close()
-    return grown / count
+
+
+async def idle_streams(port: int, count: int, resident: Callable[[], float]) -> float:
+    """Return by how many MiB a server's memory grows for each open stream without news."""
+    before = resident()
+    async with open_streams(port, count):
+        return (resident() - before) / count
 
 
 def _topics(count: int) -> Iterator[bytes]:

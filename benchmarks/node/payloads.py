@@ -24,8 +24,13 @@ def topics(count: int, seed: int = 1) -> list[bytes]:
 
 def payer_envelopes(some: Sequence[bytes], node_id: int, seed: int = 2) -> list[bytes]:
     """Return a signed PayerEnvelope for each topic, of some 420 bytes."""
+    return [sign_payer_envelope(each, node_id, PAYER) for each in client_envelopes(some, seed)]
+
+
+def client_envelopes(some: Sequence[bytes], seed: int = 2) -> list[bytes]:
+    """Return a ClientEnvelope for each topic, as an application's users write them."""
     chance = random.Random(seed)
-    return [sign_payer_envelope(_client_envelope(topic, chance), node_id, PAYER) for topic in some]
+    return [_client_envelope(topic, chance) for topic in some]
 
 
 def _client_envelope(topic: bytes, chance: random.Random) -> bytes:

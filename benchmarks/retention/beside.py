@@ -7,10 +7,11 @@ import json
 import subprocess
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from benchmarks.node.builds import NOW
 from benchmarks.node.load import Rate, publish_steadily
 from benchmarks.node.network import Measured, measured_node
 from benchmarks.node.payloads import payer_envelopes, topics
@@ -18,6 +19,7 @@ from benchmarks.retention.logs import hold_expired
 from chainkit.errors import ChainkitError
 from chainkit_indexer.storage.store import Store
 from localnet.commands import CHAINKIT
+from localnet.postgres import Postgres
 
 PER_SECOND: Final = 500
 _TOPICS: Final = 5_000
@@ -33,7 +35,11 @@ class Beside(NamedTuple):
 
 def publish_beside(folder: Path, on_sqlite: bool, envelopes: int, seconds: float) -> Beside:
     """Publish for ``seconds`` alone, then beside the command, and then alone again."""
-    with measured_node(folder, on_sqlite) as node:
+    with ExitStack() as stack:
+        database = (
+            str(folder / "log.db") if on_sqlite else stack.enter_context(Postgres()).new_database()
+        )
+        node = stack.enter_context(measured_node(database, folder / "node", NOW))
         payloads = payer_envelopes(topics(_TOPICS), node.node_id)
         with closing(Store.open_beside(node.database)) as store:
             hold_expired(store, node.node_id, envelopes)

@@ -1,6 +1,7 @@
 """A quick run of a benchmark measures every figure, and shows every row of its tables."""
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -13,6 +14,8 @@ from benchmarks.audit.figures import TITLES as AUDIT_TITLES
 from benchmarks.client.__main__ import ROWS as CLIENT_ROWS
 from benchmarks.index.figures import TITLES as INDEX_TITLES
 from benchmarks.network.page import ROWS as NETWORK_ROWS
+from benchmarks.node.compared import ROWS as COMPARED_ROWS
+from benchmarks.node.page import ROWS as NODE_ROWS
 from benchmarks.retention.page import ROWS as RETENTION_ROWS
 from localnet.deployment import PROJECT
 
@@ -24,6 +27,11 @@ AUDIT = (
 INDEX = (
     *(f"{row}_events_per_s" for row in INDEX_TITLES),
     *("peak_memory_mib", "follow_p99_ms", "reorg64_s"),
+)
+
+
+needs_h2load = pytest.mark.skipif(
+    shutil.which("h2load") is None, reason="needs h2load (Debian: apt install nghttp2-client)"
 )
 
 
@@ -42,6 +50,13 @@ def is_network(found: dict[str, Any]) -> bool:
     return bool(found["repair_comparisons"] >= 3 and found["repair_bytes"] < 10_000)
 
 
+def is_node(found: dict[str, Any]) -> bool:
+    # Each build publishes, and the quick run has one round: its ratio is that of its two figures.
+    rates = found["compared"]["publish_vs_before"]
+    ratio = rates["now"] / rates["before"]
+    return 0.99 * ratio < found["publish_vs_before"] < 1.01 * ratio
+
+
 def is_retention(found: dict[str, Any]) -> bool:
     return (found["reported"], found["pruned"]) == (10_000, 1_000)
 
@@ -54,6 +69,14 @@ def is_retention(found: dict[str, Any]) -> bool:
         pytest.param("client", CLIENT_ROWS, CLIENT_ROWS, lambda found: True, id="client"),
         pytest.param("index", INDEX, INDEX_TITLES, is_index, id="index"),
         pytest.param("network", NETWORK_ROWS, NETWORK_ROWS, is_network, id="network"),
+        pytest.param(
+            "node",
+            (*NODE_ROWS, *COMPARED_ROWS),
+            NODE_ROWS | {name: row.title for name, row in COMPARED_ROWS.items()},
+            is_node,
+            id="node",
+            marks=needs_h2load,
+        ),
         pytest.param("retention", RETENTION_ROWS, RETENTION_ROWS, is_retention, id="retention"),
     ],
 )

@@ -16,9 +16,9 @@ import pytest
 
 from chainkit.contracts.registry import NOT_ASKED, find_silent
 from chainkit.service.grpc_methods import Bounds, Methods
-from localnet.grpc_server import GrpcServer
 from support.chains.chain import LocalChain
 from support.council.registry_commands import KEYS, OPERATOR, add_arguments, registry_command
+from support.network.grpc_server import GrpcServer
 
 
 def asking_arguments(address: str) -> list[str]:

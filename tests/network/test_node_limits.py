@@ -21,7 +21,7 @@ from chainkit_node.serving import requests
 from chainkit_node.serving.callers import Peers
 from chainkit_node.serving.gate import server_bounds
 from chainkit_node.settings import NodeLimits, StrangerLimits
-from localnet.grpc_server import GrpcServer
+from support.network.grpc_server import GrpcServer
 
 SERVICE = "service"
 HEALTH = "/grpc.health.v1.Health"

@@ -27,8 +27,8 @@ from chainkit.service.grpc_methods import (
 from chainkit.service.node_token import NODE_TOKEN_KEY, read_token
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey
-from localnet.grpc_server import GrpcServer
 from support.network.api import LOG, REPLICATION
+from support.network.grpc_server import GrpcServer
 from support.network.loop_thread import LoopThread
 from support.network.memory_ranges import memory_ranges
 from support.network.originator import BEGIN_NS, SECOND_NS, MemoryLog, Originator

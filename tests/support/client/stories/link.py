@@ -12,7 +12,7 @@ import grpc
 from chainkit.errors import ChainkitError
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached, sorted_out
 from chainkit.service.refusals import InvalidRequest, NotReady, Overloaded, Refusal
-from localnet.grpc_server import abort
+from support.network.grpc_server import abort
 
 if TYPE_CHECKING:
     from support.client.stories.story import Story

@@ -18,7 +18,7 @@ from benchmarks.target import Target, at_least, at_most, below
 class _Row(NamedTuple):
     title: str
     part: str
-    """Of the measurement."""
+    """The name of a field of ``Beside``."""
     figure: str
 
 

@@ -209,19 +209,21 @@ async def publish_to_streams(
         rate.taken.append(await arrived[topic].get() - began[topic])
 
     readers = [asyncio.create_task(read(*each)) for each in enumerate(topics)]
-    for _ in topics:
-        await opened.acquire()
-    start, sends = time.perf_counter(), []
-    for number in range(int(per_second * seconds)):
-        await asyncio.sleep(max(0.0, start + number / per_second - time.perf_counter()))
-        sends.append(asyncio.create_task(send(number % len(topics))))
-    await asyncio.gather(*sends)
-    rate.count, rate.seconds = len(sends), time.perf_counter() - start
-    for reader in readers:
-        reader.cancel()
-    await asyncio.gather(*readers, return_exceptions=True)
-    for each in (*channels, *stream_channels):
-        await each.close()
+    try:
+        for _ in topics:
+            await opened.acquire()
+        start = time.perf_counter()
+        async with asyncio.TaskGroup() as sends:
+            for number in range(int(per_second * seconds)):
+                await asyncio.sleep(max(0.0, start + number / per_second - time.perf_counter()))
+                sends.create_task(send(number % len(topics)))
+        rate.count, rate.seconds = len(rate.taken), time.perf_counter() - start
+    finally:
+        for reader in readers:
+            reader.cancel()
+        await asyncio.gather(*readers, return_exceptions=True)
+        for each in (*channels, *stream_channels):
+            await each.close()
     return rate
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.node import floors, load
 from benchmarks.node.floor_server import ADDED_BYTES
-from benchmarks.node.network import Measured
+from benchmarks.node.network import Measured, of_libpq
 from benchmarks.node.payloads import payer_envelopes, topics
 from benchmarks.usage import process_mebibytes
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
@@ -52,7 +52,7 @@ async def _loaded(
     # Twice: PostgreSQL marks the rows when they are read for the first time.
     await load.catch_up(node.node_port, node.node_id, stored.streamed_bytes)
     elapsed, frame = await load.catch_up(node.node_port, node.node_id, stored.streamed_bytes)
-    read = floors.read_rows(node.database_url, node.node_id)
+    read = floors.read_rows(of_libpq(node.database), node.node_id)
     floor = await load.stream_floor(floor_port, frame, _count(frame))
     fresh = topics(_STREAMS, seed=3)
     streamed = await load.publish_to_streams(

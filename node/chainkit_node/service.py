@@ -23,6 +23,7 @@ from chainkit_node.inspection.chain_view import ChainView
 from chainkit_node.inspection.live import Checks, LiveView
 from chainkit_node.inspection.page import StatusPage
 from chainkit_node.live.feed import ChainFeed
+from chainkit_node.looks import Remembered, WhereChanged
 from chainkit_node.network_tasks import NetworkTasks
 from chainkit_node.originating.clock_check import ClockCheck
 from chainkit_node.originating.freshness import ChainFreshness
@@ -139,7 +140,8 @@ def _clock_check(service: NodeService, opened: OpenedLog) -> ClockCheck:
         return 0 if last is None else last[1]
 
     health = service.monitor.health
-    clock = ClockCheck(last_own_ns, trusts_blocks=health.limits.stale_seconds > 0)
+    remembered = Remembered(opened.store, last_own_ns)
+    clock = ClockCheck(remembered, trusts_blocks=health.limits.stale_seconds > 0)
     health.also_checks(clock.readiness)
     opened.metrics.knows_clock(clock.wrong)
     return clock
@@ -243,13 +245,14 @@ def _indexer(
 ) -> WatchedThread:
     loop = asyncio.get_running_loop()
     waiting = opened.metrics.said_updates_waiting
+    inboxes = InboxFollower(opened.store, opened.log, service.wallets.at, waiting)
     # In this order: GetInboxIds knows an update before a stream sends the update.
     observers: tuple[Observer, ...] = (
-        InboxFollower(opened.store, opened.log, service.wallets.at, waiting),
-        ChainFeed(opened.log, opened.hub, opened.handover),
+        WhereChanged(opened.store, inboxes, lambda: inboxes.has_waiting),
+        WhereChanged(opened.store, ChainFeed(opened.log, opened.hub, opened.handover)),
         *watching,
         Readiness(server.set_ready),
-        RangeKeeper(opened.store),
+        WhereChanged(opened.store, RangeKeeper(opened.store)),
     )
     return WatchedThread(
         "indexer",

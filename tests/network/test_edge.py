@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+import time
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from google.rpc import status_pb2
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
+from benchmarks.node.load import open_streams
+from benchmarks.usage import process_cpu_seconds
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.service.edge.folders import PREFIX
 from chainkit.types import TopicKind
@@ -24,6 +28,8 @@ from support.network.people import new_person
 from support.network.real_nodes import becomes, until
 
 CHANCE = random.Random(45)
+_STREAMS = 1_000
+_LOOK_SECONDS = 3.0
 
 
 def published(edge: EdgeNetwork) -> tuple[bytes, bytes]:
@@ -106,6 +112,22 @@ def test_stream__deadline_passes_or_reader_goes__is_no_open_stream_any_more(
         assert next(patient) == b""
         until(lambda: edge.node.metric("streams_open") == before + 1)
         patient.cancel()
+
+
+def test_streams__a_thousand_without_news__leave_the_processor_alone(edge: EdgeNetwork) -> None:
+    # A loop that asks for the caller's going never sleeps: it takes all of a core that it gets.
+    share = asyncio.run(_share_of_a_core(edge))
+
+    assert share < 0.5
+
+
+async def _share_of_a_core(edge: EdgeNetwork) -> float:
+    async with open_streams(edge.port, _STREAMS):
+        until(lambda: edge.node.metric("streams_open") >= _STREAMS)
+        spent, began = process_cpu_seconds(edge.node.pid), time.monotonic()
+        await asyncio.sleep(_LOOK_SECONDS)
+        spent = process_cpu_seconds(edge.node.pid) - spent
+    return spent / (time.monotonic() - began)
 
 
 def test_health_and_reflection__through_envoy__answer(edge: EdgeNetwork) -> None:

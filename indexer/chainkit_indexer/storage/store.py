@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,6 +68,9 @@ class Store:
         self._database = database
         self.identity = identity
         self._cursor_state: CursorState | None = None
+        self._numbers = itertools.count(1)
+        self.generation = 0
+        """Another number behind each transaction of ``writing`` and each error of the database."""
 
     @classmethod
     def open(cls, location: str, identity: Identity) -> Self:
@@ -141,8 +145,12 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[Connection]:
         """Run several queries that see the same state."""
-        with self._database.reading() as connection:
-            yield connection
+        try:
+            with self._database.reading() as connection:
+                yield connection
+        except StoreError:
+            self.generation = next(self._numbers)
+            raise
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -154,6 +162,9 @@ class Store:
             # The lock may have been lost, and another process may have moved the cursor.
             self._cursor_state = None
             raise
+        finally:
+            # No number comes twice, whichever of two threads is the last to set it.
+            self.generation = next(self._numbers)
 
     def insert_envelopes(
         self, connection: Connection, rows: Sequence[StoredEnvelope | tuple[Any, ...]]

@@ -109,6 +109,11 @@ class InboxFollower:
     def failed(self, error: ChainkitError) -> None:
         """Nothing was committed."""
 
+    @property
+    def has_waiting(self) -> bool:
+        """Whether an update waits for an answer, which is asked for again at later steps."""
+        return self._waiting.is_any
+
     def _follow(self, originator_id: int, last: int, deadline: float) -> bool:
         """Judge the next updates of an originator; return whether there may be more."""
         if self._waiting.is_pausing(originator_id):

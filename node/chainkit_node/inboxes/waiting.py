@@ -33,6 +33,11 @@ class WaitingUpdates:
         self._say_count = say_count
         self._waiting: dict[int, _Waiting] = {}
 
+    @property
+    def is_any(self) -> bool:
+        """Whether an update waits."""
+        return bool(self._waiting)
+
     def is_pausing(self, originator_id: int) -> bool:
         """Return whether it is too early to ask again for an originator's update."""
         waiting = self._waiting.get(originator_id)

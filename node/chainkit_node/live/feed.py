@@ -184,7 +184,7 @@ class ChainFeed:
     """An observer of the indexer's loop that hands the hub what each step committed.
 
     The feed ends where the identity updates are not judged yet. A database that is away is asked
-    again at the next step: nothing is handed on twice, or forgotten.
+    again at a later step: nothing is handed on twice, or forgotten.
     """
 
     def __init__(self, log: EnvelopeLog, hub: Hub, handover: Handover) -> None:

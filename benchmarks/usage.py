@@ -62,6 +62,12 @@ def server_mebibytes(pid: int) -> float:
     return sum(map(process_mebibytes, (pid, *descendants(pid))))
 
 
+def server_anonymous_mebibytes(pid: int) -> float:
+    """Return of this memory what is no file's: the system cannot drop it and read it again."""
+    kibibytes = (_status_kibibytes(each, "RssAnon:") for each in (pid, *descendants(pid)))
+    return sum(kibibytes) / _KIBIBYTES_PER_MEBIBYTE
+
+
 def descendants(pid: int) -> Iterator[int]:
     """Yield the processes that a process started, and those that these did."""
     children: dict[int, list[int]] = {}
@@ -89,14 +95,19 @@ def _stat(pid: int) -> list[str]:
 
 
 def _peak_kibibytes(pid: int) -> int:
+    return _status_kibibytes(pid, "VmHWM:")
+
+
+def _status_kibibytes(pid: int, field: str) -> int:
+    """Return a field of a process' status, 0 where it has ended."""
     try:
         status = (_PROC / str(pid) / "status").read_text()
     except OSError:
         return 0
     for line in status.splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(field):
             return int(line.split()[1])
         if line.startswith("State:") and line.split()[1] == "Z":
             # It has ended, and nobody has asked for its exit code yet.
             return 0
-    raise ConfigurationError(f"process {pid}", "its peak memory in /proc (Linux)", "none")
+    raise ConfigurationError(f"process {pid}", f"{field} in /proc (Linux)", "none")

@@ -21,7 +21,7 @@ from benchmarks.node.network import Measured, MeasuredGateway, measured_gateway
 from benchmarks.node.payloads import client_envelopes, payer_envelopes, topics
 from benchmarks.node.replay import call_each
 from benchmarks.node.rounds import Rounds, Row, in_turn
-from benchmarks.usage import server_cpu_seconds, server_mebibytes
+from benchmarks.usage import server_anonymous_mebibytes, server_cpu_seconds, server_mebibytes
 from chainkit.errors import MalformedAnswer
 from chainkit.protocol.methods import PUBLISH_CLIENT_ENVELOPES, PUBLISH_PAYER_ENVELOPES
 from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
@@ -70,6 +70,8 @@ class Idle:
     shares: tuple[float, float]
     """In percent of a core."""
     mebibytes: tuple[float, float]
+    anonymous_mebibytes: tuple[float, float]
+    """The part of this memory that is no file's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ async def _idle(pair: Pair, sizes: Sizes, count: int) -> Idle:
             for node, before in zip(pair, spent, strict=True)
         ]
         memory = [server_mebibytes(node.pid) for node in pair]
-    return Idle((shares[0], shares[1]), (memory[0], memory[1]))
+        anonymous = [server_anonymous_mebibytes(node.pid) for node in pair]
+    return Idle(*((now, before) for now, before in (shares, memory, anonymous)))
 
 
 async def _published(sizes: Sizes, node: Measured, _: int) -> Row:

@@ -49,6 +49,9 @@ ROWS: Final = {
     "memory_after_start_vs_before": _Row(
         "memory of the node after its start, MiB", "alone", "mebibytes"
     ),
+    "anonymous_memory_vs_before": _Row(
+        "of this memory, what is no file's, MiB", "alone", "anonymous_mebibytes"
+    ),
     "memory_1000_streams_vs_before": _Row(
         "memory with 1,000 quiet streams, MiB", "with_streams", "mebibytes"
     ),

@@ -26,7 +26,7 @@ def figures(per_second: float = 2000.0) -> dict[str, Any]:
     before = [{"per_s": 1000.0, "p99_ms": 60.0, "cpu_us": 600.0}] * 2
     slow = [before[0], {"per_s": 100.0, "p99_ms": 600.0, "cpu_us": 700.0}]
     streams = [{"p50_ms": 4.0, "p99_ms": 9.0}] * 2
-    idle = Idle((2.5, 5.0), (150.0, 120.0))
+    idle = Idle((2.5, 5.0), (150.0, 120.0), (90.0, 80.0))
     found = Beside(
         *(idle, idle, Rounds(calls, slow), Rounds(calls, before)),
         *(Rounds(streams, streams), Rounds(calls, before)),

@@ -225,8 +225,9 @@ bench-node: setup  ## how fast a node serves beside the build before Envoy, acco
 bench-network: setup  ## how fast nodes replicate and repair; writes build/bench/network.json
 	@python -m benchmarks.network
 
-bench-client: setup  ## how fast a client verifies and orders; writes build/bench/client.json
+bench-client: setup  ## how fast a client and a history are; writes build/bench/client.json and history.json
 	@python -m benchmarks.client
+	@python -m benchmarks.history
 
 bench-audit: setup  ## how fast the audit is, and what it finds; writes build/bench/audit.json
 	@python -m benchmarks.audit measure

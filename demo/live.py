@@ -21,6 +21,7 @@ from localnet.commands import Background, CommandFailed, Settings, run_json
 from localnet.deployment import PROJECT
 from localnet.network import GATEWAY_ACCOUNT, publish_welcome, start_service, wait_for_entry
 from localnet.process import run_to_end
+from localnet.storage import start_storage
 
 SECONDS: Final = 60.0
 """Seconds that other nodes may take to notice."""
@@ -39,7 +40,8 @@ class LiveNetwork:
         self._folder = folder
         self._stack = stack
         self._operators = operators
-        self._gateway_url = ""
+        self.gateway_url = ""
+        self.storage_url = ""
         self.told: list[LiveLie] = []
 
     def start_nodes(self) -> None:
@@ -49,26 +51,31 @@ class LiveNetwork:
             start_service(self._stack, node, "node_listening")
 
     def start_gateway(self, password: str) -> None:
-        """Start a gateway, once each node has found its entry and may originate."""
+        """Start a gateway, once each node has found its entry and may originate.
+
+        A storage service, to which it gives uploads, starts before.
+        """
         for operator in self._operators:
             assert operator.indexer is not None
             wait_for_entry(operator.indexer, lambda entry: entry.get("event") == "own_log_known")
         keystore = self._folder / "gateway.keystore"
         write_keystore(keystore, password, GATEWAY_ACCOUNT)
+        storage = start_storage(self._stack, self._settings, self._folder)
+        self.storage_url = storage.url
         gateway = Background(
             self._settings,
             self._folder / "gateway.log",
             *("gateway", "run", "--keystore", keystore, "--journal", self._folder / "gateway.db"),
-            *("--grpc", "127.0.0.1:0", "--log-format", "json"),
+            *("--grpc", "127.0.0.1:0", "--log-format", "json", *storage.gateway_options),
         )
         port = start_service(self._stack, gateway, "gateway_listening")
-        self._gateway_url = f"http://127.0.0.1:{port}"
+        self.gateway_url = f"http://127.0.0.1:{port}"
 
     def talk(self, text: str) -> list[str]:
         """Let one real client write to another; return all texts that the other one reads."""
         clients = self._folder / "clients"
         clients.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "demo.talk", self._gateway_url, str(clients), text]
+        command = [sys.executable, "-m", "demo.talk", self.gateway_url, str(clients), text]
         done = run_to_end(command, os.environ, PROJECT)
         if done.returncode != 0:
             raise CommandFailed("real clients", "exit 0", done.returncode, done.stderr[-2000:])

@@ -17,6 +17,7 @@ from chainkit.terminal.keystore import load_signing_key
 from chainkit.text.counting import counted
 from demo.cheat import Injected, tamper
 from demo.council import Council, desired_nodes
+from demo.devices import TEXT, Devices
 from demo.live import LiveNetwork
 from demo.operators import Operator
 from demo.progress import say, stage
@@ -90,6 +91,7 @@ class Story:
             ("publish", "publish while three nodes serve and replicate", self._publish),
             ("reorg", "force a reorg under the running nodes", self._reorg),
             ("settle", "publish on, and let the nodes catch up", self._settle),
+            ("devices", "bring the past to a person's second device", self._devices),
             ("lie", "let one node lie to the others, live", self._lie),
             ("tamper", "tamper with what it serves of the chain", self._tamper),
             ("export", "export the nodes and the chain", self._export),
@@ -168,6 +170,20 @@ class Story:
         self._run_traffic(MESSAGES_AFTER, MALFORMED_AFTER, seed=2)
         self._wait_for_indexers()
         self._count()
+
+    def _devices(self) -> None:
+        devices = Devices(
+            self._settings, self._folder / "devices", self._live.gateway_url, self._live.storage_url
+        )
+        group = devices.talk()
+        past = devices.bring_past(group)
+        self._facts["second_device"] = {"texts": len(past.texts), "proven": past.proven}
+        self._summary.expect("texts on the second device", [TEXT], past.texts)
+        self._summary.expect("doubts about its past", 0, sum(past.doubts.values()))
+        self._summary.expect("messages of its past that are proven", True, past.proven >= 1)
+        doubts = ", ".join(f"{count} {name}" for name, count in past.doubts.items())
+        say(f"{counted(len(past.texts), 'text')} from before the phone joined")
+        say(f"of the messages that came, the network proves {past.proven}; {doubts}")
 
     def _lie(self) -> None:
         self._live.lie(self._faulty)

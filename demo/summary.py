@@ -11,6 +11,8 @@ from typing import Any
 
 import click
 
+from chainkit.text.counting import counted
+
 
 @dataclass
 class Summary:
@@ -37,10 +39,13 @@ class Summary:
     def show(self) -> None:
         """Print the facts for a person."""
         facts, reorg = self.facts, self.facts["reorg"]
+        device = facts["second_device"]
         lines = {
             "published": f"{facts['messages_published']} messages in one order",
             "clients": f"{facts['real_client_messages']} texts between two real clients, before "
             "and after the reorg",
+            "devices": f"{counted(device['texts'], 'text')} on a second device, from before it "
+            f"joined, {counted(device['proven'], 'message')} proven",
             "quarantined": f"{facts['quarantined']} malformed payloads, kept and never served",
             "reorg": f"{reorg['depth']} blocks deep: {reorg['kept']} kept, {reorg['moved']} moved "
             f"to another sequence id, {reorg['dropped']} dropped",

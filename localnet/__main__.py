@@ -1,4 +1,4 @@
-"""`make localnet`: a private chain with contracts, a Safe, a node and a gateway, to try it all."""
+"""`make localnet`: a private chain with contracts and a Safe, and the services of a network."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from localnet.deployment import PROJECT, deploy
 from localnet.network import Network, running_network
 from localnet.private_file import write_private
 from localnet.process import interrupt
+from localnet.storage import start_storage
 
 FOLDER: Final = PROJECT / "build" / "localnet"
 PASSWORD: Final = "localnet"
@@ -44,9 +45,9 @@ class InUse(click.ClickException):
     help="Where its files go.",
 )
 def main(folder: Path) -> None:
-    """Run a private chain with the contracts, a Safe of three owners, a node and a gateway.
+    """Run a private chain with the contracts, a Safe of three owners, and a network's services.
 
-    They run until Ctrl-C.
+    These are a node, a gateway and a storage service. They run until Ctrl-C.
 
     A second one needs a folder of its own.
 
@@ -69,8 +70,13 @@ def main(folder: Path) -> None:
             write_private(folder / _PASSWORD, PASSWORD + "\n")
             settings = Settings(anvil.url, folder / _RECORD, folder / _PASSWORD)
             owner = keystore(folder, DEPLOYER)
-            with running_network(settings, folder, owner, PASSWORD) as network:
-                _explain(anvil.url, folder, safe, network)
+            with ExitStack() as stack:
+                storage = start_storage(stack, settings, folder)
+                options = storage.gateway_options
+                network = stack.enter_context(
+                    running_network(settings, folder, owner, PASSWORD, *options)
+                )
+                _explain(anvil.url, folder, safe, network, storage.url)
                 while True:
                     time.sleep(3600)
     except KeyboardInterrupt:
@@ -96,7 +102,7 @@ def _held(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _explain(url: str, folder: Path, safe: str, network: Network) -> None:
+def _explain(url: str, folder: Path, safe: str, network: Network, storage_url: str) -> None:
     settings = {
         "CHAINKIT_RPC": url,
         "CHAINKIT_DEPLOYMENT": folder / _RECORD,
@@ -104,10 +110,14 @@ def _explain(url: str, folder: Path, safe: str, network: Network) -> None:
         "SAFE": safe,
         "KEYS": folder,
         "GATEWAY": network.gateway_url,
+        "STORAGE": storage_url,
         "APE_DATA_FOLDER": PROJECT / ".cache" / "ape",
         "SOLCX_BINARY_PATH": PROJECT / ".cache" / "solcx",
     }
-    click.echo("A private chain with the contracts, a Safe, a node and a gateway; Ctrl-C ends it.")
+    click.echo(
+        "A private chain with the contracts, a Safe, a node, a gateway and a storage service;"
+    )
+    click.echo("Ctrl-C ends it.")
     click.echo("In another terminal, in this folder:\n")
     click.echo(f'export PATH="{PROJECT}/.cache/bin:{PROJECT}/.venv/bin:$PATH"')
     for name, value in settings.items():
@@ -123,6 +133,7 @@ def _explain(url: str, folder: Path, safe: str, network: Network) -> None:
     click.echo(
         "clients, which they call gatewayHost, is $GATEWAY. Logs: $KEYS/node.log, gateway.log."
     )
+    click.echo("$STORAGE carries history between a person's devices (docs/client.md); storage.log.")
     click.echo("\nThe owner of the registry, who also administers the logs, signs with:\n")
     click.echo(f"--broadcast --keystore {keystore(Path('$KEYS'), DEPLOYER)}")
     click.echo(

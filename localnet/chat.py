@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import signal
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 import click
+from rich.text import Text
+from textual import on
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.widgets import Footer, Input, Static
+from textual.containers import Horizontal, Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Footer, Input, RichLog, Static
 
 from chainkit.errors import ChainkitError
 from chainkit_client.cli.chat import Pane
 from chainkit_client.cli.conversation import Conversation
+from chainkit_client.groups.transcript import Message
 from chainkit_client.storage.schema import MessageKind
 from localnet.chat_stage import NAMES, Stage, stage
 from localnet.process import interrupt
@@ -30,11 +34,18 @@ class TwoPanes(App[None]):
     """Alice at the left, Bob at the right, and keys for events of the network."""
 
     ENABLE_COMMAND_PALETTE = False
-    CSS = "Horizontal { height: 1fr; } #told { height: auto; padding: 0 1; }"
+    CSS = """
+    Horizontal { height: 1fr; }
+    #told { height: auto; padding: 0 1; }
+    PhonePane { border: round $surface-lighten-2; height: 1fr; width: 1fr; }
+    PinScreen { align: center middle; }
+    PinScreen Vertical { border: round $accent; width: 60; height: auto; padding: 1 2; }
+    """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.focus_next", "the other one types", priority=True),
         Binding("f2", "reorganise", "chain takes a commit back"),
         Binding("f3", "lie", "node replaces a message"),
+        Binding("f4", "ask", "Alice's phone asks for the past"),
         Binding("ctrl+c", "quit", "end", priority=True),
         Binding("ctrl+q", "quit", "end", priority=True, show=False),
     ]
@@ -64,6 +75,19 @@ class TwoPanes(App[None]):
         """Let a node lie."""
         self.run_worker(self._do(self._stage.lie))
 
+    def action_ask(self) -> None:
+        """Let Alice's phone ask, and Alice type its PIN at her first device."""
+        self.run_worker(self._do(self._ask), exclusive=True)
+
+    async def _ask(self) -> str:
+        pin = await self._stage.phone.ask()
+        typed = await self.push_screen_wait(PinScreen(pin))
+        sent = await self._stage.phone.approve(typed)
+        told, lines = await self._stage.phone.read(self._stage.people[0].group_id)
+        await self.query(PhonePane).remove()
+        await self.query_one(Horizontal).mount(PhonePane(lines))
+        return f"Alice's first device sent {sent} messages; {told}"
+
     async def _do(self, happen: Callable[[], Awaitable[str]]) -> None:
         status = self.query_one("#told", Static)
         status.update("…")
@@ -71,6 +95,45 @@ class TwoPanes(App[None]):
             status.update(await happen())
         except ChainkitError as error:
             status.update(str(error))
+
+
+class PinScreen(ModalScreen[str]):
+    """Alice's first device, which asks for the PIN that her phone shows."""
+
+    def __init__(self, pin: str) -> None:
+        """Take the PIN on the phone."""
+        super().__init__()
+        self._pin = pin
+
+    def compose(self) -> ComposeResult:
+        """Show both devices."""
+        with Vertical():
+            yield Static(f"Alice's phone shows the PIN {self._pin}", markup=False)
+            yield Static("Her first device asks: another device of yours wants what was said.")
+            yield Input(placeholder="PIN on the other device, and Enter")
+
+    @on(Input.Submitted)
+    def approve(self, event: Input.Submitted) -> None:
+        """Hand on what was typed."""
+        event.stop()
+        self.dismiss(event.value.strip())
+
+
+class PhonePane(RichLog):
+    """The group on Alice's phone: each line has what the network knows of it."""
+
+    can_focus = False
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        """Take the lines."""
+        super().__init__(wrap=True, markup=False, highlight=False, min_width=20)
+        self.border_title = "Alice's phone"
+        self._past = lines
+
+    def on_mount(self) -> None:
+        """Show the lines."""
+        for line in self._past:
+            self.write(Text(line))
 
 
 async def play(played: Stage, tell: Callable[[str], None]) -> bool:
@@ -83,6 +146,7 @@ async def play(played: Stage, tell: Callable[[str], None]) -> bool:
         await _say(played, alice, "hello, Bob")
         tell(await played.reorganise())
         await _say(played, bob, "after the reorg")
+        is_past_there = await _bring_past(played, tell)
         await _say(played, alice, "a message that a node will replace")
         tell(await played.lie())
         await _until(played, lambda: all(each.messenger.breaches() for each in played.people))
@@ -91,7 +155,20 @@ async def play(played: Stage, tell: Callable[[str], None]) -> bool:
         tell(f"{name}: {sees.status}")
         for line in sees.lines:
             tell(f"  {line}")
-    return _texts(alice) == _texts(bob) and _epoch(alice) == _epoch(bob)
+    return is_past_there and _texts(alice) == _texts(bob) and _epoch(alice) == _epoch(bob)
+
+
+async def _bring_past(played: Stage, tell: Callable[[str], None]) -> bool:
+    """Bring the past to Alice's phone; return whether the phone has what was said."""
+    alice, phone = played.people[0], played.phone
+    pin = await phone.ask()
+    tell(f"Alice's phone asks for the past, and shows PIN {pin}")
+    tell(f"Alice types it at her first device, which sends {await phone.approve(pin)} messages")
+    told, lines = await phone.read(alice.group_id)
+    tell(told)
+    for line in lines:
+        tell(f"phone: {line}")
+    return _said(phone.messages(alice.group_id)) == _texts(alice)
 
 
 async def _say(played: Stage, speaker: Conversation, text: str) -> None:
@@ -107,7 +184,10 @@ async def _until(played: Stage, is_so: Callable[[], bool]) -> None:
 
 
 def _texts(sees: Conversation) -> list[str]:
-    messages = sees.messenger.messages(sees.group_id)
+    return _said(sees.messenger.messages(sees.group_id))
+
+
+def _said(messages: Iterable[Message]) -> list[str]:
     return [
         each.content.decode()
         for each in messages
@@ -125,8 +205,8 @@ def _epoch(sees: Conversation) -> tuple[int | None, int | None]:
 def main(script: bool) -> None:
     """Talk as Alice and Bob on a private network of two nodes. Ctrl-C ends it.
 
-    F2 lets the chain take a commit back, F3 lets a node replace a message. With --script it exits
-    with 0 where both agree at the end.
+    F2 lets the chain take a commit back, F3 lets a node replace a message, and F4 lets Alice's
+    phone ask for the past. With --script it exits with 0 where both agree at the end.
 
     \b
     Example:

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 from chainkit.contracts.deployment import read_deployment_record
-from chainkit.nodes.gateway import Gateway
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,
@@ -25,21 +24,20 @@ from chainkit_client.cli.conversation import Conversation
 from chainkit_client.messenger import Messenger
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network.chain import Chain
-from chainkit_client.storage.store import Store
 from localnet.accounts import COUNCIL, development_account, write_keystore
 from localnet.anvil import Anvil
+from localnet.chat_phone import Phone, Services, new_device
 from localnet.commands import Settings
 from localnet.deployment import deploy
 from localnet.network import StartedNode, start_gateway, start_node, wait_for_entry, welcome
 from localnet.ports import free_port
 from localnet.private_file import write_private
+from localnet.storage import start_storage
 from scripts._mining import replace_blocks
 
 PASSWORD: Final = "localnet"
 NAMES: Final = ("Alice", "Bob")
 _ACCOUNTS: Final = (8, 9)
-_COST: Final = 2
-"""The databases live as long as the program, and their password is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,7 @@ class Stage:
     folder: Path
     nodes: dict[int, StartedNode]
     people: tuple[Conversation, Conversation]
+    phone: Phone
 
     async def reorganise(self) -> str:
         """Let Alice commit new keys, and let the chain take the commit's block back."""
@@ -101,24 +100,23 @@ def node_folder(folder: Path, nodes: dict[int, StartedNode], node_id: int) -> Pa
 async def stage(folder: Path, tell: Callable[[str], None]) -> AsyncIterator[Stage]:
     """Start everything in an empty folder, and end it with the block; ``tell`` gets each step."""
     with ExitStack() as services:
-        anvil, settings, nodes, gateway_url = await asyncio.to_thread(
+        anvil, settings, nodes, gateway_url, storage_url = await asyncio.to_thread(
             _start, services, folder, tell
         )
         async with AsyncExitStack() as clients:
             engine = clients.enter_context(NodeEngine())
             record = read_deployment_record(settings.record_path)
             chain = Chain(anvil.endpoint, record, frozenset({0}))
-            people = []
+            used = Services(folder, engine, chain, gateway_url, storage_url, PASSWORD)
+            devices, wallets = [], []
             for name, number in zip(NAMES, _ACCOUNTS, strict=True):
                 tell(f"{name} registers …")
-                store = Store.open(folder / f"{name.lower()}.db", PASSWORD, cost=_COST)
-                clients.callback(store.close)
-                gateway = Gateway(gateway_url)
-                person = await clients.enter_async_context(Messenger(store, engine, chain, gateway))
-                await person.register(SigningKey(bytes(development_account(number).key)))
-                people.append(person)
+                wallets.append(SigningKey(bytes(development_account(number).key)))
+                devices.append(await new_device(clients, used, name.lower(), wallets[-1]))
             tell("Alice makes a group with Bob …")
-            yield Stage(anvil, folder, nodes, await _meet(people[0], people[1]))
+            people = await _meet(*(each.messenger for each in devices))
+            phone = Phone(clients, used, devices[0], wallets[0])
+            yield Stage(anvil, folder, nodes, people, phone)
 
 
 async def _meet(alice: Messenger, bob: Messenger) -> tuple[Conversation, Conversation]:
@@ -135,7 +133,7 @@ async def _meet(alice: Messenger, bob: Messenger) -> tuple[Conversation, Convers
 
 def _start(
     services: ExitStack, folder: Path, tell: Callable[[str], None]
-) -> tuple[Anvil, Settings, dict[int, StartedNode], str]:
+) -> tuple[Anvil, Settings, dict[int, StartedNode], str, str]:
     tell("a chain and its contracts …")
     anvil = services.enter_context(Anvil())
     settings = Settings(anvil.url, folder / "deployment.json", folder / "password")
@@ -152,5 +150,7 @@ def _start(
         address = f"127.0.0.1:{free_port()}"
         node = start_node(services, settings, own, owner, own / "node.db", "--grpc", address)
         nodes[node.node_id] = node
-    tell("a gateway …")
-    return anvil, settings, nodes, start_gateway(services, settings, folder, PASSWORD)
+    tell("a storage service and a gateway …")
+    storage = start_storage(services, settings, folder)
+    gateway_url = start_gateway(services, settings, folder, PASSWORD, *storage.gateway_options)
+    return anvil, settings, nodes, gateway_url, storage.url

@@ -58,7 +58,7 @@ class StartedNode:
 
 @contextmanager
 def running_network(
-    settings: Settings, folder: Path, owner: Path, password: str
+    settings: Settings, folder: Path, owner: Path, password: str, *gateway_options: str
 ) -> Iterator[Network]:
     """Run a node that the registry lists, and a gateway; both end with the block.
 
@@ -70,7 +70,8 @@ def running_network(
             path.unlink()
     with ExitStack() as stack:
         node = start_node(stack, settings, folder, owner, folder / "node.db")
-        yield Network(node.node_id, node.url, start_gateway(stack, settings, folder, password))
+        gateway_url = start_gateway(stack, settings, folder, password, *gateway_options)
+        yield Network(node.node_id, node.url, gateway_url)
 
 
 def start_gateway(

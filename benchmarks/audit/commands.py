@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from benchmarks.audit.exports.generate import Exports
 from benchmarks.audit.faults.plan import Finding
-from benchmarks.audit.watch import Run, run
+from benchmarks.watch import Run, run
 
 _CHAINKIT: Final = str(Path(sys.executable).with_name("chainkit"))
 _CLEAN, _FINDINGS = 0, 1

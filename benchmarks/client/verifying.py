@@ -75,7 +75,7 @@ def _topic(count: int) -> _Topic:
     envelopes = []
     for number in range(count):
         node_id = chance.choice(NODES)
-        client = _message(chance, {each: seen for each, seen in last.items() if seen})
+        client = message(chance, _GROUP_ID, {each: seen for each, seen in last.items() if seen})
         last[node_id] += 1
         time_ns = _BEGIN_NS + number * NANOSECONDS_PER_SECOND
         paid = sign_payer_envelope(client, node_id, payer)
@@ -85,12 +85,12 @@ def _topic(count: int) -> _Topic:
     return _Topic(Keys(public), envelopes)
 
 
-def _message(chance: random.Random, seen: dict[int, int]) -> bytes:
-    """A group message as today's clients write it: an MLS PrivateMessage."""
+def message(chance: random.Random, group_id: bytes, seen: dict[int, int]) -> bytes:
+    """Return a group's message as today's clients write it: an MLS PrivateMessage."""
     envelope = envelopes_pb2.ClientEnvelope()
-    envelope.aad.target_topic = TopicKind.GROUP_MESSAGE.topic(_GROUP_ID)
+    envelope.aad.target_topic = TopicKind.GROUP_MESSAGE.topic(group_id)
     envelope.aad.last_seen.node_id_to_sequence_id.update(seen)
-    head = b"\0\1\0\2" + bytes([len(_GROUP_ID)]) + _GROUP_ID + (1).to_bytes(8, "big") + b"\1"
+    head = b"\0\1\0\2" + bytes([len(group_id)]) + group_id + (1).to_bytes(8, "big") + b"\1"
     length = (CIPHERTEXT_BYTES | 0x4000).to_bytes(2, "big")
     ciphertext = length + chance.randbytes(CIPHERTEXT_BYTES)
     envelope.group_message.v1.data = head + b"\0" + b"\4send" + ciphertext

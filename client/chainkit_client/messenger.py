@@ -17,9 +17,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Final, Self
+
+from sqlalchemy import Connection
 
 from chainkit.errors import ChainkitError, MalformedData, ReorgTooDeep, StoreError
 from chainkit.identity.identifiers import derive_inbox_id
@@ -29,6 +31,7 @@ from chainkit.signatures import SigningKey
 from chainkit.types import NANOSECONDS_PER_SECOND, Place
 from chainkit_client.groups.groups import Groups
 from chainkit_client.groups.overview import Group, read_imported_groups, read_shown_groups
+from chainkit_client.groups.payload import group_topic
 from chainkit_client.groups.publishing import advance
 from chainkit_client.groups.transcript import Message, unheard
 from chainkit_client.history.checking import check_groups
@@ -49,6 +52,7 @@ from chainkit_client.network.group_sync import GroupSync, Round
 from chainkit_client.network.inboxes import Inbox, find_inbox
 from chainkit_client.network.key_packages import OwnKeyPackages
 from chainkit_client.network.members import MemberProofs
+from chainkit_client.network.news import topics_with_news
 from chainkit_client.network.payloads import key_package_payload
 from chainkit_client.network.registering import registered
 from chainkit_client.network.session import NetworkSession
@@ -71,6 +75,10 @@ UNHEARD_SECONDS: Final = 600
 _PAUSE_SECONDS: Final = 0.25
 _OF_ONE_GROUP: Final = (EngineFailed, MalformedData, ReorgTooDeep)
 """Failures of what a group holds: all other groups are synced before one is raised."""
+
+
+ReadGroups = Callable[[Connection], Collection[bytes]]
+"""Reads the ids of some groups."""
 
 
 class NotRegistered(ChainkitError):
@@ -282,10 +290,11 @@ class Messenger:
 
     # The work with the network.
 
-    async def sync(self) -> dict[bytes, Round]:
+    async def sync(self, groups: ReadGroups | None = None) -> dict[bytes, Round]:
         """Read new envelopes, and do waiting work; return the outcome of each group, by group id.
 
-        Raises NodesSilent, ChainError, EngineFailed, StoreError and the like: the next call
+        ``groups`` reads which ones, once new welcomes were taken: all unless it is given. Raises
+        NodesSilent, ChainError, EngineFailed, StoreError and the like: the next call
         continues. The failure of one group is raised once all other groups are done.
         """
         await self._session.refresh()
@@ -293,8 +302,11 @@ class Messenger:
         await self._session.ask_for_promised()
         await self._key_packages.keep_offering(self.installation)
         rounds = {}
+        with self._store.reading() as connection:
+            wanted = None if groups is None else groups(connection)
         for group in self._opened.groups():
-            if group.membership is not MembershipState.REJECTED:
+            is_wanted = wanted is None or group.id in wanted
+            if is_wanted and group.membership is not MembershipState.REJECTED:
                 try:
                     rounds[group.id] = await self.sync_group(group.id)
                 except _OF_ONE_GROUP as error:
@@ -306,12 +318,22 @@ class Messenger:
                     await self._proofs.look(group.id, group.epoch, members)
                 except _OF_ONE_GROUP as error:
                     failure = failure or error
-        for group in self.imported_groups():
+        for group in self.imported_groups() if wanted is None else ():
             # Nobody comes to these groups or leaves them.
             await self._proofs.look(group.id, 0, list)
         if failure is not None:
             raise failure
         return rounds
+
+    async def catch_up(self) -> dict[bytes, Round]:
+        """Sync the groups of which nodes have more than was read; as ``sync``.
+
+        A group costs one question, however long it is. Reorgs are looked for by ``sync`` alone.
+        """
+        await self._session.refresh()
+        topics = {group_topic(each.id): each.id for each in self._opened.groups()}
+        found = await topics_with_news(self._session, self._store, topics)
+        return await self.sync(lambda _: [topics[each] for each in found])
 
     async def check_history(self) -> list[Coverage]:
         """Compare imported messages with nodes and chain; `messages` shows what came out.
@@ -328,17 +350,18 @@ class Messenger:
         await advance(self._opened, self._network, group_id, time.time_ns())
         return done
 
-    async def settle(self, seconds: float = 60.0) -> None:
-        """Sync until nothing waits.
+    async def settle(self, seconds: float = 60.0, groups: ReadGroups | None = None) -> None:
+        """Sync until nothing waits, in all groups or as ``sync``.
 
         Raises NotSettled, and NodeUnreached at once where there is no connection to the gateway.
         """
         deadline = time.monotonic() + seconds
         while True:
-            await self.sync()
+            rounds = await self.sync(groups)
             waiting = [
                 intent
                 for group in self._opened.groups()
+                if groups is None or group.id in rounds
                 for intent in self._opened.intents(group.id, UNFINISHED)
             ]
             if not waiting:

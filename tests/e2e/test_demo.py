@@ -23,7 +23,7 @@ EXPECTED_KEYS = {
     *("honest_nodes_identical", "findings", "expected_findings", "report_verified"),
     *("bundle_verified", "node_disabled", "audit_sees_disabled", "proposals"),
     *("html_report", "real_client_messages", "seconds"),
-    *("live_lies_told", "live_lies_reported", "live_lies_proved_by_client"),
+    *("live_lies_told", "live_lies_reported", "live_lies_proved_by_client", "second_device"),
 }
 MARK = "CHAINKIT_TEST_MARK"
 
@@ -153,6 +153,7 @@ def test_demo__summary__tells_what_happened(finished: list[tuple[int, str, Path]
     assert set(content["envelopes_per_node"].values()) == {held}
     assert content["findings"] == content["expected_findings"] != {}
     assert content["real_client_messages"] == 2
+    assert content["second_device"]["proven"] >= content["second_device"]["texts"] == 1
     assert content["live_lies_told"] == content["live_lies_reported"]
     assert content["live_lies_told"] == content["live_lies_proved_by_client"]
     assert len(content["live_lies_told"]) == 4

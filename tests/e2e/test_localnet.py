@@ -13,6 +13,7 @@ from localnet.deployment import PROJECT
 from support.terminal import run_at_terminal
 
 GUIDE = PROJECT / "docs" / "council.md"
+CLIENT_GUIDE = PROJECT / "docs" / "client.md"
 LAST_LINE = "docs/council.md has a rehearsal"
 
 
@@ -48,6 +49,46 @@ def test_localnet__second_in_the_same_folder__says_no_and_leaves_the_first_alone
     assert second.returncode == 2
     assert "belongs to a localnet that runs; choose another with --folder" in second.stderr
     assert record.read_bytes() == before
+
+
+def client_commands() -> list[str]:
+    """The commands that the client's guide has for a localnet, but for the one that goes on."""
+    section = CLIENT_GUIDE.read_text().split("\n## Commands\n")[1]
+    blocks = section.split("```")[1:4:2]
+    commands = [each for block in blocks for each in block.strip().splitlines()]
+    return [each for each in commands if "--follow" not in each]
+
+
+def test_client_commands__as_the_guide_has_them__bring_the_past_to_a_phone(
+    settings: dict[str, str], tmp_path: Path
+) -> None:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | settings | {"PATH": path, "HOME": str(tmp_path)}
+    names, pin, last = dict[str, str](), "", ""
+    for command in client_commands():
+        for name, value in names.items():
+            command = command.replace(name, value)
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env=environment,
+            input=f"{pin}\n",
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+        last = done.stdout
+        facts = dict(re.findall(r"^(\S+) +(\S+)", last, re.MULTILINE))
+        if "init --home bob" in command:
+            names["ADDRESS_OF_BOB"] = facts["address"]
+        elif "group new" in command:
+            names["3fa2"] = facts["group"]
+        elif "init --home phone" in command:
+            [names["5d10"]] = re.findall(r"history approve (\w+)", last)
+            pin = facts["pin"]
+    assert "hello, Bob  (from device " in last
+    assert "the network has its envelope)" in last
 
 
 def rehearsal() -> list[str]:

@@ -18,7 +18,7 @@ from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.cli.home import Home, home_options
 from chainkit_client.cli.loaded import tell_loaded
 from chainkit_client.cli.names import NAME, found_index, short
-from chainkit_client.cli.opened import PASSING, run
+from chainkit_client.cli.opened import PASSING, caught_up, run
 from chainkit_client.cli.pages import time_of
 from chainkit_client.exchange.errors import ResponseNotFound
 from chainkit_client.exchange.exchange import HistoryExchange
@@ -159,6 +159,7 @@ def approve(request_text: str, days: int | None, home: Home, as_json: bool) -> i
 
     async def do(client: Client) -> int:
         found = find_ask(await _synced_asks(client.history), request_text)
+        await caught_up(client.messenger)
         await send_history(client.history, found, since_ns, as_json)
         return 0
 

@@ -64,9 +64,18 @@ def run(home: Home, do: Callable[[Client], Awaitable[int]], tells_asked: bool = 
 
 async def brought_up_to_date(messenger: Messenger) -> None:
     """Sync once; report an unreachable network, and go on with the database."""
+    await _tried(messenger.sync)
+
+
+async def caught_up(messenger: Messenger) -> None:
+    """Sync the groups that have news, as ``brought_up_to_date``."""
+    await _tried(messenger.catch_up)
+
+
+async def _tried(sync: Callable[[], Awaitable[object]]) -> None:
     try:
         with told_while_waiting(lambda: "reading what is new …"):
-            await messenger.sync()
+            await sync()
     except PASSING as error:
         echo_notice(f"not up to date: {one_line(str(error))}")
 

@@ -12,7 +12,7 @@ from chainkit_client.mls.engine import Member
 from chainkit_client.storage import schema
 from chainkit_client.storage.own import read_installation
 from chainkit_client.storage.store import Store
-from chainkit_client.storage.sync_groups import forget_group
+from chainkit_client.storage.sync_groups import forget_group, read_silent_groups
 
 
 class OwnDevices:
@@ -76,12 +76,15 @@ class OwnDevices:
         return any(each.state in UNFINISHED for each in self._messenger.intents(group_id))
 
     async def sync(self) -> None:
-        """Read what is new. Raises the network's errors."""
-        await self._messenger.sync()
+        """Read what devices sent each other, and nothing of groups in which people talk.
+
+        Raises the network's errors.
+        """
+        await self._messenger.sync(read_silent_groups)
 
     async def settle(self) -> None:
         """Send what waits. Raises the network's errors, and NotSettled."""
-        await self._messenger.settle()
+        await self._messenger.settle(groups=read_silent_groups)
 
     @staticmethod
     def forget(connection: Connection, group_id: bytes) -> None:

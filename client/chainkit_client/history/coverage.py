@@ -7,14 +7,15 @@ message: two messages that claim one are disputed.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from chainkit.misbehavior.judging import may_have_expired
 from chainkit.types import Place
 from chainkit_client.groups.transcript import CHANGES
+from chainkit_client.history.served import Served, ServedEnvelope
 from chainkit_client.storage.imported import ImportedGroup
 from chainkit_client.storage.imported_schema import Standing
 from chainkit_client.storage.schema import MessageKind
@@ -47,123 +48,89 @@ class Row:
         return self.place, self.digest
 
 
-@dataclass(frozen=True, slots=True)
-class ServedEnvelope:
-    """An envelope that nodes have; one of the chain is confirmed."""
-
-    place: Place
-    originator_ns: int
-    digest: bytes
-    is_commit: bool
-    payload_hash: bytes
-    """32 bytes: the same for the copies of one message."""
-
-
 @dataclass(slots=True)
 class Coverage:
     """How an imported group compares."""
 
     group_id: bytes
-    standings: dict[bytes, Standing | None] = field(default_factory=dict)
-    """By tag of the imported row; None where it could not be checked."""
+    counts: Counter[Standing | None] = field(default_factory=Counter)
+    """How many imported rows have a standing; None where it could not be checked."""
     omitted: int = 0
     """Messages that nodes have, and devices say that they read, and no row shows."""
 
     def count(self, standing: Standing | None) -> int:
         """Return how many rows have a standing."""
-        return Counter(self.standings.values())[standing]
+        return self.counts[standing]
 
     @property
     def is_doubtful(self) -> bool:
         """Whether a device left something out, or added something."""
-        doubtful = Standing.INVENTED, Standing.DISPUTED
-        return bool(self.omitted) or any(each in doubtful for each in self.standings.values())
+        return bool(
+            self.omitted or self.counts[Standing.INVENTED] or self.counts[Standing.DISPUTED]
+        )
 
 
 def compare(
     group_id: bytes,
-    rows: Collection[Row],
+    rows: Iterable[Row],
     said: Iterable[ImportedGroup],
-    served: Iterable[ServedEnvelope],
+    served: Served,
     is_complete: bool,
     now_ns: int,
+    keep: Callable[[bytes, Standing | None], None],
 ) -> Coverage:
     """Compare a group's rows with the envelopes of its topic.
 
-    ``said`` is what devices say that they read. Where not all nodes have answered, nothing counts
-    as absent: ``is_complete`` says so.
+    The rows come sorted by place, those without one first, and are read once; ``keep`` takes tag
+    and standing of each imported one. ``said`` is what devices say that they read. Where not all
+    nodes have answered, nothing counts as absent: ``is_complete`` says so.
     """
-    envelopes = _Envelopes(served)
-    claims = Counter[object](each.claim for each in rows if each.claim is not None)
     found = Coverage(group_id)
-    for row in rows:
+    for row, is_shared in _shown(rows, served):
         if not row.is_own:
-            is_shared = claims[row.claim] > 1
-            found.standings[row.tag] = _standing(row, is_shared, envelopes, is_complete, now_ns)
-    shown = {each.place for each in rows if each.place is not None}
-    found.omitted = len(envelopes.omitted(said, shown))
+            standing = _standing(row, is_shared, served, is_complete, now_ns)
+            found.counts[standing] += 1
+            keep(row.tag, standing)
+    found.omitted = len(served.omitted(said))
     return found
 
 
+def _shown(rows: Iterable[Row], served: Served) -> Iterator[tuple[Row, bool]]:
+    """Yield each row, and whether another one claims its envelope, too."""
+    for place, some in groupby(rows, lambda each: each.place):
+        if place is None:
+            # They claim nothing, and may be all.
+            yield from ((each, False) for each in some)
+            continue
+        served.show(place)
+        at_place = list(some)
+        claims = Counter(each.claim for each in at_place)
+        for each in at_place:
+            yield each, each.claim is not None and claims[each.claim] > 1
+
+
 def _standing(
-    row: Row, is_shared: bool, envelopes: _Envelopes, is_complete: bool, now_ns: int
+    row: Row, is_shared: bool, served: Served, is_complete: bool, now_ns: int
 ) -> Standing | None:
     if row.is_disputed or is_shared:
         return Standing.DISPUTED
     if row.place is None:
         return Standing.PLACELESS
-    same = [each for each in envelopes.at(row.place) if each.digest == row.digest]
+    same = [each for each in served.at(row.place) if each.digest == row.digest]
     if same:
         is_it = same[0].is_commit == row.is_change
         is_dated = row.originator_ns in (None, same[0].originator_ns)
         return Standing.PROVEN if is_it and is_dated else Standing.INVENTED
     if not is_complete:
         return None
-    is_old = may_have_expired(envelopes.claimed(row), now_ns)
-    if is_old and not row.is_change and may_have_expired(envelopes.before(row.place), now_ns):
+    is_old = may_have_expired(_claimed(row), now_ns)
+    if is_old and not row.is_change and may_have_expired(served.before(row.place), now_ns):
         return Standing.EXPIRED
     return Standing.INVENTED
 
 
-class _Envelopes:
-    """The envelopes of a topic, by place; a node may have signed several for one place."""
-
-    def __init__(self, served: Iterable[ServedEnvelope]) -> None:
-        self._at: dict[Place, list[ServedEnvelope]] = {}
-        for each in served:
-            self._at.setdefault(each.place, []).append(each)
-        self._places: Sequence[Place] = sorted(self._at)
-
-    def at(self, place: Place) -> Sequence[ServedEnvelope]:
-        return self._at.get(place, ())
-
-    def before(self, place: Place) -> ServedEnvelope | None:
-        """Return the last envelope of the same originator before a place."""
-        index = bisect_left(self._places, place) - 1
-        if index < 0 or self._places[index][0] != place[0]:
-            return None
-        return self._at[self._places[index]][0]
-
-    @staticmethod
-    def claimed(row: Row) -> ServedEnvelope | None:
-        """Return the envelope that a row claims; None for a row without a time."""
-        if row.place is None or row.originator_ns is None:
-            return None
-        return ServedEnvelope(row.place, row.originator_ns, row.digest or b"", row.is_change, b"")
-
-    def omitted(self, said: Iterable[ImportedGroup], shown: set[Place]) -> set[bytes]:
-        """Return the messages that devices say that they read, and could open, and nobody shows.
-
-        A message that was published to several originators counts once, wherever it is shown.
-        """
-        read, skipped = set[Place](), set[Place]()
-        for each in said:
-            read.update(place for place in self._at if self._is_read(place, each))
-            skipped.update(each.skipped)
-        known = {one.payload_hash for each in shown | skipped for one in self.at(each)}
-        envelopes = (self._at[each][0] for each in read)
-        return {each.payload_hash for each in envelopes if not each.is_commit} - known
-
-    def _is_read(self, place: Place, group: ImportedGroup) -> bool:
-        is_since = self._at[place][0].originator_ns >= group.since_ns
-        return is_since and place[1] <= group.read.get(place[0], 0)
+def _claimed(row: Row) -> ServedEnvelope | None:
+    """Return the envelope that a row claims; None for a row without a time."""
+    if row.place is None or row.originator_ns is None:
+        return None
+    return ServedEnvelope(row.place, row.originator_ns, row.digest or b"", row.is_change, b"")

@@ -21,7 +21,7 @@ from chainkit_client.network.promises import Promises
 from chainkit_client.network.proved import ProvedNodes
 from chainkit_client.network.publisher import GatewayPublisher
 from chainkit_client.network.signers import signing_node
-from chainkit_client.network.topic_reader import TopicReader
+from chainkit_client.network.topic_reader import ROUND_SECONDS, TopicReader
 from chainkit_client.reading.verified import Keys, VerifiedEnvelope
 from chainkit_client.storage.evidence import keep_breaches, keep_unknown, read_breaches
 from chainkit_client.storage.store import Store
@@ -100,7 +100,9 @@ class NetworkSession:
         """Return the enabled nodes in the order in which a topic prefers them (C15)."""
         return self.nodes.for_topic(topic)
 
-    def reader(self, topic: Topic, at_once: int = 2) -> TopicReader:
+    def reader(
+        self, topic: Topic, at_once: int = 2, round_seconds: float = ROUND_SECONDS
+    ) -> TopicReader:
         """Return a reader of a topic, which asks so many nodes for all that is new."""
         return TopicReader(
             topic,
@@ -109,6 +111,7 @@ class NetworkSession:
             self.now_ns,
             at_once,
             self._proved,
+            round_seconds,
         )
 
     async def read(self, reader: TopicReader) -> Followed:

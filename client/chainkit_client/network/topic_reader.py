@@ -67,13 +67,15 @@ class TopicReader:
         now_ns: Callable[[], int],
         at_once: int = 2,
         proved: Container[int] = (),
+        round_seconds: float = ROUND_SECONDS,
     ) -> None:
         """Take the topic, its nodes in the order of preference, keys, and a clock since 1970.
 
         ``at_once`` nodes are asked for all new envelopes, if so many answer; ``proved`` has the
-        nodes that are proved to have lied.
+        nodes that are proved to have lied. Each part of a round takes ``round_seconds`` at most.
         """
         self.topic = topic
+        self._round_seconds = round_seconds
         self._nodes = nodes
         self._keys = keys
         self._now_ns = now_ns
@@ -128,7 +130,7 @@ class TopicReader:
         begin = self.topic.cursor.sequence_ids
 
         async def read(node: AskedNode, into: Followed) -> None:
-            answers[node.node_id] = await self._read_pages(node, begin, into)
+            answers[node.node_id] = await self._read_pages(node, begin, into, bool(waiting))
 
         while waiting and len(answers) < self._at_once:
             count = self._at_once - len(answers)
@@ -147,21 +149,25 @@ class TopicReader:
     ) -> None:
         """Record why a node gave no answer, if it gave none."""
         try:
-            async with asyncio.timeout(ROUND_SECONDS):
+            async with asyncio.timeout(self._round_seconds):
                 await read(node, found)
         except _GONE as error:
-            self.silent[node.node_id] = str(error) or f"not done after {ROUND_SECONDS:g} s"
+            self.silent[node.node_id] = str(error) or f"not done after {self._round_seconds:g} s"
 
     async def _read_pages(
-        self, node: AskedNode, begin: Mapping[int, int], found: Followed
+        self, node: AskedNode, begin: Mapping[int, int], found: Followed, is_compared: bool
     ) -> set[Place]:
-        """Take all pages of a node's answer; return the places that the node serves."""
+        """Take all pages of a node's answer; return the places that the node serves.
+
+        Where nobody compares the places with another node's, none is returned.
+        """
         cursor, served = dict(begin), set[Place]()
         while page := await self._page(node, cursor):
             self._take(node, page, found)
             before = dict(cursor)
             places = list(map(stated_place, page))
-            served.update(places)
+            if is_compared:
+                served.update(places)
             for originator_id, sequence_id in places:
                 cursor[originator_id] = max(cursor.get(originator_id, 0), sequence_id)
             if cursor == before:

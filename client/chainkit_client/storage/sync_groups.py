@@ -91,6 +91,14 @@ def read_kept_groups(connection: Connection) -> list[bytes]:
     return list(connection.scalars(query))
 
 
+def read_silent_groups(connection: Connection) -> set[bytes]:
+    """Return the ids of the groups in which devices may talk: no message in them is for people."""
+    groups, rows = schema.groups, schema.group_messages
+    is_said = select(rows.c.id).where(rows.c.group_id == groups.c.id, ~rows.c.is_change).exists()
+    is_hidden = groups.c.id.in_(SYNC_GROUP_IDS)
+    return set(connection.scalars(select(groups.c.id).where(is_hidden | ~is_said)))
+
+
 def forget_group(connection: Connection, group_id: bytes) -> None:
     """Delete all that a sync group holds: messages, keys and payloads; it is not read any more."""
     hide_group(connection, group_id)

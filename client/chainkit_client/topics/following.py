@@ -98,14 +98,18 @@ class Topic:
         patience_seconds: float = PATIENCE_SECONDS,
         most_waiting: int = MOST_WAITING,
         doubted: Collection[bytes] = (),
+        logs: MemoryLogs | None = None,
     ) -> None:
-        """Begin with nothing; envelopes of the ``doubted`` digests are ignored."""
+        """Begin with nothing; envelopes of the ``doubted`` digests are ignored.
+
+        ``logs`` hold the envelopes, without one yet; those in memory unless others are given.
+        """
         self.topic = topic
         self._patience_ns = int(patience_seconds * NANOSECONDS_PER_SECOND)
         self._most_waiting = most_waiting
         self.doubted = doubted
         """Digests of envelopes to ignore."""
-        self._logs = MemoryLogs()
+        self._logs = MemoryLogs() if logs is None else logs
         self._reads = KnownReads()
         self._heads = HeldHeads(topic, self._logs)
         self._named: dict[Place, tuple[int, SignedHead]] = {}

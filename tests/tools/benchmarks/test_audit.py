@@ -21,9 +21,9 @@ from benchmarks.audit.figures import (
 )
 from benchmarks.audit.sizes import USUAL
 from benchmarks.audit.targets import targets
-from benchmarks.audit.watch import CommandFailed, Run, run
 from benchmarks.target import Target
 from benchmarks.usage import descendants, process_cpu_seconds, process_mebibytes
+from benchmarks.watch import CommandFailed, Run, run
 
 ALTERED = Finding(100, "ENVELOPE_ALTERED", 0, 7)
 MISSING = Finding(100, "ENVELOPE_MISSING", 0, 8)

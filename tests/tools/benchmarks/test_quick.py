@@ -12,6 +12,7 @@ import pytest
 
 from benchmarks.audit.figures import TITLES as AUDIT_TITLES
 from benchmarks.client.__main__ import ROWS as CLIENT_ROWS
+from benchmarks.history.__main__ import ROWS as HISTORY_ROWS
 from benchmarks.index.figures import TITLES as INDEX_TITLES
 from benchmarks.network.page import ROWS as NETWORK_ROWS
 from benchmarks.node.compared import ROWS as COMPARED_ROWS
@@ -67,6 +68,7 @@ def is_retention(found: dict[str, Any]) -> bool:
     [
         pytest.param("audit measure", AUDIT, AUDIT_TITLES, is_audit, id="audit"),
         pytest.param("client", CLIENT_ROWS, CLIENT_ROWS, lambda found: True, id="client"),
+        pytest.param("history", HISTORY_ROWS, HISTORY_ROWS, lambda found: True, id="history"),
         pytest.param("index", INDEX, INDEX_TITLES, is_index, id="index"),
         pytest.param("network", NETWORK_ROWS, NETWORK_ROWS, is_network, id="network"),
         pytest.param(

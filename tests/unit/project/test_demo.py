@@ -10,6 +10,7 @@ from demo.summary import Summary, count_codes
 FACTS = {
     "messages_published": 3,
     "real_client_messages": 2,
+    "second_device": {"texts": 1, "proven": 1},
     "quarantined": 1,
     "reorg": {"depth": 2, "kept": 1, "moved": 1, "dropped": 1},
     "honest_nodes_identical": True,

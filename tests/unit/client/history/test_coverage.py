@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_client.history.coverage import Coverage, Row, ServedEnvelope, compare
+from chainkit_client.history.coverage import Coverage, Row, compare
+from chainkit_client.history.served import Served, ServedEnvelope
 from chainkit_client.storage.imported import ImportedGroup
 from chainkit_client.storage.imported_schema import Standing
 from chainkit_client.storage.schema import MessageKind
@@ -39,12 +41,18 @@ def compared(
     envelopes: Sequence[ServedEnvelope],
     said: Sequence[ImportedGroup] = (),
     is_complete: bool = True,
-) -> Coverage:
-    return compare(GROUP, rows, said, envelopes, is_complete, NOW_NS)
+) -> tuple[Coverage, dict[bytes, Standing | None]]:
+    """The coverage, and the standings by tag."""
+    standings: dict[bytes, Standing | None] = {}
+    by_place = sorted(rows, key=lambda each: each.place or ())
+    served = Served(envelopes)
+    coverage = compare(GROUP, by_place, said, served, is_complete, NOW_NS, standings.__setitem__)
+    assert coverage.counts == Counter(standings.values())
+    return coverage, standings
 
 
 def standing(row: Row, *envelopes: ServedEnvelope, is_complete: bool = True) -> Standing | None:
-    return compared([row], envelopes, is_complete=is_complete).standings[row.tag]
+    return compared([row], envelopes, is_complete=is_complete)[1][row.tag]
 
 
 ONE, TWO, COMMIT = served(1, age_ns=200), served(2), served(3, CHAIN)
@@ -89,7 +97,7 @@ def test_compare__older_than_the_shortest_retention__is_expired() -> None:
 def test_compare__row_without_a_place__proves_nothing() -> None:
     row = Row(b"tag", MessageKind.APPLICATION, None, None, None)
 
-    assert compared([row, replace(row, tag=b"other")], []).standings == {
+    assert compared([row, replace(row, tag=b"other")], [])[1] == {
         b"tag": Standing.PLACELESS,
         b"other": Standing.PLACELESS,
     }
@@ -98,24 +106,24 @@ def test_compare__row_without_a_place__proves_nothing() -> None:
 def test_compare__two_messages_claim_one_envelope__both_are_disputed() -> None:
     first, second = row_of(ONE), replace(row_of(ONE), tag=b"other words")
 
-    assert set(compared([first, second], [ONE]).standings.values()) == {Standing.DISPUTED}
+    assert set(compared([first, second], [ONE])[1].values()) == {Standing.DISPUTED}
     own = replace(first, is_own=True)
-    assert compared([own, second], [ONE]).standings == {second.tag: Standing.DISPUTED}
+    assert compared([own, second], [ONE])[1] == {second.tag: Standing.DISPUTED}
     assert standing(replace(first, is_disputed=True), ONE) is Standing.DISPUTED
 
 
 def test_compare__one_commit_adds_two_members__both_rows_are_proven() -> None:
     rows = [row_of(COMMIT), replace(row_of(COMMIT), tag=b"second member")]
 
-    assert set(compared(rows, [COMMIT]).standings.values()) == {Standing.PROVEN}
+    assert set(compared(rows, [COMMIT])[1].values()) == {Standing.PROVEN}
 
 
 def test_compare__one_device_could_not_read_what_another_one_did__nothing_is_disputed() -> None:
     unreadable = replace(row_of(ONE), tag=b"note", kind=MessageKind.UNREADABLE)
 
-    found = compared([row_of(ONE), unreadable], [ONE])
+    _, standings = compared([row_of(ONE), unreadable], [ONE])
 
-    assert set(found.standings.values()) == {Standing.PROVEN}
+    assert set(standings.values()) == {Standing.PROVEN}
 
 
 def said(through: int, since_ns: int = 0, skipped: Sequence[int] = ()) -> ImportedGroup:
@@ -134,7 +142,7 @@ def said(through: int, since_ns: int = 0, skipped: Sequence[int] = ()) -> Import
 def test_compare__row_is_missing_of_what_a_device_read__is_omitted(
     group: ImportedGroup, expected: int
 ) -> None:
-    found = compared([row_of(ONE)], [ONE, TWO, served(1, CHAIN)], [group])
+    found, _ = compared([row_of(ONE)], [ONE, TWO, served(1, CHAIN)], [group])
 
     assert (found.omitted, found.is_doubtful) == (expected, bool(expected))
 
@@ -143,8 +151,8 @@ def test_compare__message_is_at_two_originators__one_row_shows_both() -> None:
     copy = replace(served(1, NODE + 1), payload_hash=ONE.payload_hash)
     group = ImportedGroup(GROUP, 0, {NODE: 1, NODE + 1: 1}, [])
 
-    assert compared([row_of(ONE)], [ONE, copy], [group]).omitted == 0
-    assert compared([], [ONE, copy], [group]).omitted == 1
+    assert compared([row_of(ONE)], [ONE, copy], [group])[0].omitted == 0
+    assert compared([], [ONE, copy], [group])[0].omitted == 1
 
 
 @given(
@@ -168,6 +176,6 @@ def test_compare__honest_device_and_expired_or_silent_nodes__nothing_is_doubtful
         else:
             skipped.append(each.place)
     through = {CHAIN: len(every), NODE: len(every)}
-    found = compared(rows, have, [ImportedGroup(GROUP, 0, through, skipped)], is_complete)
+    found, _ = compared(rows, have, [ImportedGroup(GROUP, 0, through, skipped)], is_complete)
 
     assert not found.is_doubtful

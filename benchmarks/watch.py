@@ -34,12 +34,20 @@ class Run:
     """CPU time of the command and of its descendants that lived for a quarter of a second."""
     peak_mebibytes: float
     """The most memory that all of them held at once; pages that two share count twice."""
+    own_peak_mebibytes: float = 0.0
+    """The most that the command's process held, without its descendants."""
 
 
 def run(
-    command: Sequence[str], environment: Mapping[str, str], exit_codes: Sequence[int] = (0,)
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    exit_codes: Sequence[int] = (0,),
+    typed: str = "",
 ) -> Run:
-    """Run a command in the project's folder. Raises CommandFailed for another exit code."""
+    """Run a command in the project's folder; ``typed`` is a person's input.
+
+    Raises CommandFailed for another exit code.
+    """
     with tempfile.TemporaryFile("w+") as errors:
         with interruptions_deferred():
             started = time.perf_counter()
@@ -47,7 +55,7 @@ def run(
                 command,
                 env=dict(environment),
                 cwd=PROJECT,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
@@ -55,7 +63,7 @@ def run(
             )
         try:
             with _Watch(process.pid) as watch:
-                output, _ = process.communicate()
+                output, _ = process.communicate(typed)
                 seconds = time.perf_counter() - started
         finally:
             code = end(process)
@@ -64,7 +72,7 @@ def run(
             last = " ".join(errors.read().strip().splitlines()[-_LAST_LINES:])
             expected = "exit " + " or ".join(map(str, exit_codes))
             raise CommandFailed(" ".join(command[:4]), expected, code, last)
-    return Run(output, seconds, watch.cpu_seconds, watch.peak_mebibytes)
+    return Run(output, seconds, watch.cpu_seconds, watch.peak_mebibytes, watch.own_peak_mebibytes)
 
 
 @dataclass(slots=True)
@@ -73,6 +81,7 @@ class _Watch:
 
     pid: int
     peak_mebibytes: float = 0.0
+    own_peak_mebibytes: float = 0.0
     _cpu_seconds: dict[int, float] = field(default_factory=dict)
     _ended: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
@@ -98,6 +107,8 @@ class _Watch:
             for pid in processes:
                 spent = process_cpu_seconds(pid)
                 self._cpu_seconds[pid] = max(spent, self._cpu_seconds.get(pid, 0.0))
-            self.peak_mebibytes = max(self.peak_mebibytes, sum(map(process_mebibytes, processes)))
+            own, *others = map(process_mebibytes, processes)
+            self.own_peak_mebibytes = max(self.own_peak_mebibytes, own)
+            self.peak_mebibytes = max(self.peak_mebibytes, own + sum(others))
             if self._ended.wait(_PAUSE_SECONDS):
                 return

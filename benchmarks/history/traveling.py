@@ -1,0 +1,62 @@
+"""The commands of both devices, one after the other, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from benchmarks.harness import disk_folder
+from benchmarks.history.past import Person, asking_person
+from benchmarks.network.catching_up import recover_floor
+from benchmarks.watch import Run, run
+from chainkit.errors import MalformedAnswer
+from localnet.commands import CHAINKIT
+
+STEPS: Final = ("approve", "apply", "check")
+"""The commands, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Traveled:
+    """A history that came to the second device, and was compared with the network."""
+
+    approve: Run
+    """Read from the database, compressed, encrypted and uploaded."""
+    apply: Run
+    """Downloaded, decrypted, each id computed, and stored."""
+    check: Run
+    """Compared with all envelopes of the nodes, each of which is verified."""
+    floor_seconds: float
+    """How long coincurve recovers both keys of so many envelopes, on one thread."""
+    file_bytes: int
+    """The length of the file."""
+
+    @property
+    def engine_mebibytes(self) -> float:
+        """The most memory beside a command's process: its MLS engine."""
+        runs = self.approve, self.apply, self.check
+        return max(each.peak_mebibytes - each.own_peak_mebibytes for each in runs)
+
+
+def measure(count: int) -> Traveled:
+    """Let so many messages travel. Raises MalformedAnswer where one does not arrive proven."""
+    with disk_folder() as folder, asking_person(folder, count) as person:
+        before = recover_floor(person.envelopes)
+        approve = _run(person, person.laptop, "approve", person.request_id, typed=person.pin)
+        apply = _run(person, person.phone, "apply")
+        check = _run(person, person.phone, "check", "--json")
+        after = recover_floor(person.envelopes)
+        [file] = person.files()
+        length = file.stat().st_size
+    [covered] = json.loads(check.output)
+    if covered["proven"] < count or covered["omitted"]:
+        raise MalformedAnswer("history", f"{count} proven messages", covered)
+    seconds = count / ((before.per_second + after.per_second) / 2)
+    return Traveled(approve, apply, check, seconds, length)
+
+
+def _run(person: Person, home: Path, *words: str, typed: str = "") -> Run:
+    command = [CHAINKIT, *person.words(home, *words)]
+    return run(command, person.registry.settings.environment, typed=f"{typed}\n")

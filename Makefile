@@ -264,7 +264,7 @@ lock: $(STAMPS)/uv  ## resolve the locked versions again
 	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	  --overrides requirements/overrides.txt \
 	  --all-extras --group dev pyproject.toml --output-file requirements/dev.txt
-	for extra in audit backups client council gateway indexer node; do \
+	for extra in audit backups client council gateway indexer node s3; do \
 	  uv pip compile --quiet --universal --python-version 3.11 --no-annotate --no-header \
 	    --constraint requirements/dev.txt --extra $$extra pyproject.toml \
 	    --output-file requirements/constraints/$$extra.txt; done

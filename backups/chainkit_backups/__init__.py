@@ -9,6 +9,7 @@ A client that has the id of a file may read it.
     monitoring        metrics, alive, ready
     bodies            a request's body as it comes, within size, rate and time
     admission         how much may still be uploaded
-    store             the files on disk
+    store             the files: their index, uploads under way, what is removed
+    folder, bucket    where whole files are kept: on disk, or in an S3-compatible store (place)
     types             kinds of uploads, limits, refusals
 """

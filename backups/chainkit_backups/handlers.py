@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import Final
 
 from aiohttp import web
 
@@ -24,6 +24,7 @@ from chainkit.service.upload_grant import GRANT_PARAMETER, Grant, read_grant
 from chainkit_backups.admission import Admission
 from chainkit_backups.bodies import CHUNK_BYTES, LEAST_BYTES_PER_SECOND, Pace, file_chunks
 from chainkit_backups.monitoring import BackupsMonitor
+from chainkit_backups.place import Content
 from chainkit_backups.server import EVERYWHERE
 from chainkit_backups.store import Store, Upload
 from chainkit_backups.types import (
@@ -127,8 +128,12 @@ class BackupHandlers:
         if not upload.stored.size:
             raise Refused("file", "at least one byte", "none")
         await asyncio.to_thread(upload.sync, self._clock() + self._terms.keep_seconds)
-        # Not in a thread: a client that leaves now must not separate the file from its count.
-        return upload.keep()
+        # A client that leaves now must not separate the file from its count.
+        keeping = asyncio.ensure_future(asyncio.to_thread(upload.keep))
+        try:
+            return await asyncio.shield(keeping)
+        except asyncio.CancelledError:
+            return await keeping
 
     def _grant(self, request: web.Request) -> Grant:
         if self._terms.grant_key is None:
@@ -145,17 +150,23 @@ class BackupHandlers:
             if stored is None:
                 raise NotFound("file", "an id of a file that is kept", "another one")
             self._admission.begin_download(stored, address)
+            part = _part_of(request, stored)
             try:
-                file = await asyncio.to_thread(self._store.open_file, stored)
+                begin = part[0] if part else 0
+                content = await asyncio.to_thread(self._store.open_file, stored, begin)
             except FileNotFoundError as error:
                 raise NotFound("file", "one that is kept", "one just removed") from error
-            with file:
-                return await self._send(request, stored, file, counted)
+            with content:
+                return await self._send(request, stored, part, content, counted)
 
     async def _send(
-        self, request: web.Request, stored: Stored, file: BinaryIO, counted: Callable[[int], None]
+        self,
+        request: web.Request,
+        stored: Stored,
+        part: tuple[int, int] | None,
+        content: Content,
+        counted: Callable[[int], None],
     ) -> web.StreamResponse:
-        part = _part_of(request, stored)
         begin, end = part or (0, stored.size)
         headers = _FILE_HEADERS | EVERYWHERE | {"ETag": _tag(stored)}
         answer = web.StreamResponse(headers=headers)
@@ -165,10 +176,12 @@ class BackupHandlers:
             answer.headers["Content-Range"] = f"bytes {begin}-{end - 1}/{stored.size}"
         answer.force_close()
         await answer.prepare(request)
-        file.seek(begin)
         pace = Pace(self._terms.patience)
         while begin < end:
-            data = await asyncio.to_thread(file.read, min(CHUNK_BYTES, end - begin))
+            data = await asyncio.to_thread(content.read, min(CHUNK_BYTES, end - begin))
+            if not data:
+                # No other answer can follow what was sent.
+                raise ConnectionAbortedError("the place of the file has less")
             stored.sent += len(data)
             try:
                 async with asyncio.timeout_at(pace.deadline + CHUNK_BYTES / LEAST_BYTES_PER_SECOND):

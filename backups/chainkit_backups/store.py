@@ -1,15 +1,14 @@
-"""The files on disk: written under another name, made durable, then named; never changed.
+"""The files of a service: their index in memory, uploads under way, and who may still upload.
 
 ::
 
     lock             held by the process that serves the folder
     incoming/        uploads under way; emptied at the start
-    open/, granted/  one file for each upload, by its id
-    used/            an empty file for each used grant, by its id in hex
 
-A file's time of modification is the moment at which the file expires: it needs no index, and
-survives a restart. Ids that are asked for are looked up in memory, so that no text of a stranger
-becomes a path. Addresses of uploaders are in memory only.
+Whole files go to a ``Place``: beside these in the folder, or into a bucket. Files are written
+under another name, made durable, then named; never changed. Ids that are asked for are looked up in
+memory, so that no text of a stranger becomes a path or a key. Addresses of uploaders are in memory
+only.
 """
 
 from __future__ import annotations
@@ -18,30 +17,30 @@ import fcntl
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock, RLock
-from typing import BinaryIO, Final, Self
+from typing import Final, Self
 
 from chainkit.errors import ConfigurationError, StoreError, StoreInUse
 from chainkit.service.upload_grant import Grant
+from chainkit_backups.folder import FILE_MODE, FOLDER_MODE, NEW, Folder, set_expiry
+from chainkit_backups.place import Content, Place
 from chainkit_backups.types import AlreadyUsed, Kind, Stored
 
 _ID_BYTES: Final = 16
 """128 bits of chance: an id is the only secret of a file's URL."""
 
 _INCOMING: Final = "incoming"
-_USED: Final = "used"
-_FOLDER_MODE: Final = 0o700
-_FILE_MODE: Final = 0o600
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Store:
-    """The folder of a service; for several threads."""
+    """The files of a service; for several threads."""
 
-    def __init__(self, folder: Path, clock: Callable[[], float], lock: int) -> None:
+    def __init__(self, folder: Path, place: Place, clock: Callable[[], float], lock: int) -> None:
         """Use ``open``."""
         self._folder = folder
+        self._place = place
         self._clock = clock
         self._lock = lock
         self._files: dict[str, Stored] = {}
@@ -49,19 +48,27 @@ class Store:
         self._guard = RLock()
 
     @classmethod
-    def open(cls, folder: Path, clock: Callable[[], float]) -> Self:
+    def open(
+        cls,
+        folder: Path,
+        clock: Callable[[], float],
+        connect: Callable[[], Place] | None = None,
+    ) -> Self:
         """Take a folder, which is made where there is none, and forget unfinished uploads.
 
-        ``clock`` gives seconds since 1970. Raises StoreInUse where another process serves the
-        folder, and ConfigurationError where the folder cannot be used.
+        ``clock`` gives seconds since 1970. ``connect`` opens the place of whole files; without it
+        they are in the folder. Raises StoreInUse where another process serves the folder, and
+        ConfigurationError where the folder or the place cannot be used.
         """
         try:
-            for each in (folder, *(folder / name for name in (*Kind, _INCOMING, _USED))):
-                each.mkdir(_FOLDER_MODE, parents=True, exist_ok=True)
-            store = cls(folder, clock, _locked(folder))
+            for each in (folder, folder / _INCOMING):
+                each.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+            lock = _locked(folder)
+            store = cls(folder, Folder(folder) if connect is None else connect(), clock, lock)
             for path in (folder / _INCOMING).iterdir():
                 path.unlink()
-            store._read()
+            files, store._used = store._place.read()
+            store._files = {each.id: each for each in files}
         except OSError as error:
             subject, got = f"folder {folder}", error.strerror or error
             raise ConfigurationError(subject, "a folder of this account", got) from error
@@ -86,10 +93,9 @@ class Store:
         found = self._files.get(file_id)
         return found if found is not None and self._clock() < found.expires_at else None
 
-    def open_file(self, stored: Stored) -> BinaryIO:
-        """Open a file's content. Raises FileNotFoundError where it was purged meanwhile."""
-        descriptor = os.open(self._path(stored), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        return os.fdopen(descriptor, "rb")
+    def open_file(self, stored: Stored, begin: int = 0) -> Content:
+        """Open a file's content from a byte on. Raises FileNotFoundError where it was purged."""
+        return self._place.open(stored, begin)
 
     def begin(self, kind: Kind, address: str, grant: Grant | None = None) -> Upload:
         """Begin an upload. Raises AlreadyUsed where a grant's upload was made."""
@@ -97,23 +103,26 @@ class Store:
         return Upload(self, Stored(secrets.token_urlsafe(_ID_BYTES), kind, 0, 0, address), grant)
 
     def expire(self, stored: Stored, at: float) -> None:
-        """Let a file expire earlier, also for a process that starts later."""
+        """Let a file expire earlier, also for a process that starts later. Raises OSError."""
         with self._guard:
-            if stored.id in self._files and at < stored.expires_at:
-                stored.expires_at = at
-                _set_expiry(self._path(stored), at)
+            if stored.id not in self._files or at >= stored.expires_at:
+                return
+            stored.expires_at = at
+        self._place.expire(stored)
 
     def purge(self) -> list[Stored]:
         """Remove the files that have expired, and return them. Raises StoreError."""
         now, gone = self._clock(), []
+        with self._guard:
+            expired = [each for each in self._files.values() if each.expires_at <= now]
+            ended = [each for each in self._used.items() if each[1] <= now]
         try:
-            with self._guard:
-                for each in [each for each in self._files.values() if each.expires_at <= now]:
-                    self._path(each).unlink(missing_ok=True)
-                    gone.append(self._files.pop(each.id))
-                for name in [name for name, until in self._used.items() if until <= now]:
-                    (self._folder / _USED / name).unlink(missing_ok=True)
-                    del self._used[name]
+            for stored in expired:
+                self._place.remove(stored)
+                gone.append(self._files.pop(stored.id))
+            for grant_id, until in ended:
+                self._place.forget(grant_id, until)
+                del self._used[grant_id]
         except OSError as error:
             raise StoreError("purge", "a removed file", error.strerror or error) from error
         return gone
@@ -133,44 +142,45 @@ class Store:
 
     def create(self, name: str) -> int:
         """Create an unfinished file, and return its descriptor."""
-        return os.open(self._folder / _INCOMING / name, _NEW, _FILE_MODE)
+        return os.open(self._folder / _INCOMING / name, NEW, FILE_MODE)
 
     def drop(self, name: str) -> None:
         """Remove an unfinished file."""
         (self._folder / _INCOMING / name).unlink(missing_ok=True)
 
     def keep(self, stored: Stored, grant: Grant | None) -> None:
-        """Give a finished file its name, and use its grant up. Raises AlreadyUsed."""
-        with self._guard:
-            self._check_unused(grant)
+        """Give a finished file its place, and use its grant up. Raises AlreadyUsed and OSError."""
+        if grant is not None:
+            self._use(grant)
+        try:
+            self._place.keep(self._folder / _INCOMING / stored.id, stored)
+        except BaseException:
             if grant is not None:
-                self._use(grant)
-            (self._folder / _INCOMING / stored.id).rename(self._path(stored))
-            _sync_folder(self._folder / stored.kind)
+                self._give_back(grant)
+            raise
+        with self._guard:
             self._files[stored.id] = stored
 
     def _use(self, grant: Grant) -> None:
         # Durable before the file has its name: a crash between both costs the uploader a new grant.
-        path = self._folder / _USED / grant.id.hex()
-        os.close(os.open(path, _NEW, _FILE_MODE))
-        _set_expiry(path, grant.expires_at)
-        _sync_folder(path.parent)
-        self._used[path.name] = grant.expires_at
+        with self._guard:
+            self._check_unused(grant)
+            self._used[grant.id.hex()] = grant.expires_at
+        try:
+            self._place.use(grant)
+        except OSError:
+            del self._used[grant.id.hex()]
+            raise
+
+    def _give_back(self, grant: Grant) -> None:
+        # A grant that stays used costs the uploader a new one.
+        with suppress(OSError):
+            self._place.forget(grant.id.hex(), grant.expires_at)
+            del self._used[grant.id.hex()]
 
     def _check_unused(self, grant: Grant | None) -> None:
         if grant is not None and grant.id.hex() in self._used:
             raise AlreadyUsed("upload grant", "one that was not used", "one whose file is here")
-
-    def _path(self, stored: Stored) -> Path:
-        return self._folder / stored.kind / stored.id
-
-    def _read(self) -> None:
-        for kind in Kind:
-            for path in (self._folder / kind).iterdir():
-                status = path.stat(follow_symlinks=False)
-                self._files[path.name] = Stored(path.name, kind, status.st_size, status.st_mtime)
-        for path in (self._folder / _USED).iterdir():
-            self._used[path.name] = path.stat(follow_symlinks=False).st_mtime
 
 
 class Upload:
@@ -199,7 +209,7 @@ class Upload:
         self.stored.expires_at = expires_at
         with self._guard:
             if self._is_open:
-                _set_expiry(self._descriptor, expires_at)
+                set_expiry(self._descriptor, expires_at)
                 os.fsync(self._descriptor)
 
     def keep(self) -> Stored:
@@ -222,23 +232,10 @@ class Upload:
 
 def _locked(folder: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(folder / "lock", flags, _FILE_MODE)
+    descriptor = os.open(folder / "lock", flags, FILE_MODE)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         os.close(descriptor)
         raise StoreInUse(f"folder {folder}", None, "is served by another process") from error
     return descriptor
-
-
-def _set_expiry(place: Path | int, at: float) -> None:
-    moment = int(at * 1e9)
-    os.utime(place, ns=(moment, moment))
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -51,7 +51,7 @@ from chainkit_client.network.group_network import GroupNetwork
 from chainkit_client.network.group_sync import GroupSync, Round
 from chainkit_client.network.inboxes import Inbox, find_inbox
 from chainkit_client.network.key_packages import OwnKeyPackages
-from chainkit_client.network.members import MemberProofs
+from chainkit_client.network.members import MemberProofs, members_named
 from chainkit_client.network.news import topics_with_news
 from chainkit_client.network.payloads import key_package_payload
 from chainkit_client.network.registering import registered
@@ -83,10 +83,6 @@ ReadGroups = Callable[[Connection], Collection[bytes]]
 
 class NotRegistered(ChainkitError):
     """The database has no installation yet: call ``register`` first."""
-
-
-class NoSuchMember(ChainkitError):
-    """Nobody in the group has this name."""
 
 
 class NotSettled(ChainkitError):
@@ -202,17 +198,7 @@ class Messenger:
         members = self.members(group_id)
         leaving: dict[bytes, None] = {}
         for name in names:
-            found = [each for each in members if each.public_key.hex() == name]
-            if not found:
-                inbox = await self.find_inbox(name)
-                account = inbox.id.hex().encode()
-                found = [
-                    each
-                    for each in members
-                    if each.credential == account or each.public_key in inbox.installations
-                ]
-            if not found:
-                raise NoSuchMember("NAME", "an inbox or installation in the group", name)
+            found = await members_named(self.find_inbox, members, name)
             leaving |= dict.fromkeys(each.public_key for each in found)
         return self._opened.queue(group_id, RemoveMembers(tuple(leaving)))
 

@@ -21,11 +21,11 @@ from chainkit_client.cli.pages import NOT_PROVED, message_line
 from chainkit_client.groups.payload import group_topic
 from chainkit_client.intents.arguments import AddMembers
 from chainkit_client.intents.machine import UNFINISHED
-from chainkit_client.messenger import NoSuchMember
 from chainkit_client.mls.engine import Encrypted, EngineFailed
 from chainkit_client.mls.node_engine import NodeEngine
 from chainkit_client.network import group_network
 from chainkit_client.network.chain import Chain
+from chainkit_client.network.members import NoSuchMember
 from chainkit_client.storage.schema import IntentState, MembershipState, MessageKind
 from localnet.anvil import Anvil
 from localnet.commands import Settings

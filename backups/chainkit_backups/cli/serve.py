@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import ipaddress
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -12,6 +14,7 @@ from typing import Final
 import click
 
 from chainkit.errors import ConfigurationError
+from chainkit.extras import how_to_install
 from chainkit.service.log_lines import configure_logging
 from chainkit.service.upload_grant import read_base_url, read_key
 from chainkit.terminal.command import CompleteCommand
@@ -24,6 +27,7 @@ from chainkit.terminal.options import (
 )
 from chainkit.text.hosts import is_loopback
 from chainkit_backups.handlers import Terms
+from chainkit_backups.place import Place
 from chainkit_backups.service import Backups, serve
 from chainkit_backups.store import Store
 from chainkit_backups.types import DEFAULT_SECONDS, Kind, Limits
@@ -38,6 +42,8 @@ class _Options:
     """The options of ``backups serve``."""
 
     folder: Path
+    bucket: str | None
+    s3_url: str | None
     address: str
     public_url: str | None
     proxies: tuple[str, ...]
@@ -74,7 +80,22 @@ def _mib_option(flag: str, default: int, purpose: str, least: int = 1) -> Option
     required=True,
     metavar="FOLDER",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the files are kept; made where there is none.",
+    help="Where the files are kept; made where there is none. With --bucket, where uploads wait.",
+)
+@click.option(
+    "--bucket",
+    envvar="CHAINKIT_BACKUPS_BUCKET",
+    show_envvar=True,
+    metavar="NAME[/PREFIX]",
+    help="Keep whole files in this bucket of an S3-compatible store. Its keys are read as AWS' own "
+    "tools read them: AWS_ACCESS_KEY_ID and others.",
+)
+@click.option(
+    "--s3-url",
+    envvar="CHAINKIT_BACKUPS_S3_URL",
+    show_envvar=True,
+    metavar="URL",
+    help="The store of --bucket, where it is not AWS.",
 )
 @click.option(
     "--http",
@@ -148,12 +169,13 @@ def serve_command(options: _Options) -> None:
     \b
     Example:
       chainkit backups serve --folder backups --url https://backups.example --proxy 127.0.0.1
+      chainkit backups serve --folder incoming --bucket history --url https://backups.example
     """
     configure_logging(options.log_format)
     public_url = _public_url(options)
     proxies = frozenset(map(_ip, options.proxies))
     key = None if options.grant_key_path is None else read_key(options.grant_key_path)
-    store = Store.open(options.folder, time.time)
+    store = Store.open(options.folder, time.time, _place(options))
     try:
         asyncio.run(
             serve(
@@ -175,6 +197,24 @@ def serve_command(options: _Options) -> None:
         )
     finally:
         store.close()
+
+
+def _place(options: _Options) -> Callable[[], Place] | None:
+    """Return what connects to the bucket, None where files are in the folder."""
+    if options.bucket is None:
+        if options.s3_url is not None:
+            raise click.UsageError("--s3-url needs --bucket")
+        return None
+    if importlib.util.find_spec("botocore") is None:
+        raise ConfigurationError(
+            "--bucket", "the package botocore", f"none: {how_to_install('s3')}"
+        )
+    from chainkit_backups.bucket import MOST_FILE_BYTES, open_bucket
+
+    if max(options.file_mib, options.open_file_mib) * _MIB > MOST_FILE_BYTES:
+        expected = f"at most {MOST_FILE_BYTES // _MIB} MiB of one file with --bucket"
+        raise ConfigurationError("--file-mib", expected, "more")
+    return open_bucket(options.bucket, options.s3_url)
 
 
 def _limits(options: _Options) -> dict[Kind, Limits]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final
 
-from chainkit.errors import ChainError
+from chainkit.errors import ChainError, ChainkitError
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.groups.transcript import account_of, read_people
 from chainkit_client.mls.engine import Member
-from chainkit_client.network.inboxes import is_genuine
+from chainkit_client.network.inboxes import Inbox, is_genuine
 from chainkit_client.network.session import NetworkSession
 from chainkit_client.network.topic_reader import NodesSilent
 from chainkit_client.storage.proved import ProvedMembers, write_proved
@@ -21,6 +21,31 @@ MOST_AT_ONCE: Final = 20
 
 PAUSE_SECONDS: Final = 60
 """After so long, members that were not proved are compared again."""
+
+
+class NoSuchMember(ChainkitError):
+    """Nobody in the group has this name."""
+
+
+async def members_named(
+    find_inbox: Callable[[str], Awaitable[Inbox]], members: Sequence[Member], name: str
+) -> list[Member]:
+    """Return the members that an inbox's id, an address or an installation's key names.
+
+    Raises NoSuchMember, and what ``find_inbox`` raises.
+    """
+    found = [each for each in members if each.public_key.hex() == name]
+    if not found:
+        inbox = await find_inbox(name)
+        account = inbox.id.hex().encode()
+        found = [
+            each
+            for each in members
+            if each.credential == account or each.public_key in inbox.installations
+        ]
+    if not found:
+        raise NoSuchMember("NAME", "an inbox or installation in the group", name)
+    return found
 
 
 class MemberProofs:

@@ -19,7 +19,7 @@ import secrets
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from sqlalchemy import Connection
 
@@ -76,7 +76,7 @@ _PAUSE_SECONDS: Final = 0.25
 _OF_ONE_GROUP: Final = (EngineFailed, MalformedData, ReorgTooDeep)
 """Failures of what a group holds: all other groups are synced before one is raised."""
 
-
+_T = TypeVar("_T")
 ReadGroups = Callable[[Connection], Collection[bytes]]
 """Reads the ids of some groups."""
 
@@ -111,10 +111,7 @@ class Messenger:
         self._key_packages = OwnKeyPackages(self._session, store, engine)
         self._syncs: dict[bytes, GroupSync] = {}
         self._network = GroupNetwork(
-            self._session,
-            engine,
-            lambda group_id: self._sync_of(group_id).topic,
-            retention_days,
+            self._session, engine, lambda group: self._sync_of(group).topic, retention_days
         )
         self._welcomes = OwnWelcomes(self._session)
         self._groups: Groups | None = None
@@ -223,13 +220,11 @@ class Messenger:
     def groups(self) -> list[Group]:
         """Return all groups that a person sees, the oldest first."""
         _ = self.installation
-        with self._store.reading() as connection:
-            return read_shown_groups(connection)
+        return self._read(read_shown_groups)
 
     def imported_groups(self) -> list[Group]:
         """Return the groups that only files of other devices know; `messages` reads them."""
-        with self._store.reading() as connection:
-            return read_imported_groups(connection)
+        return self._read(read_imported_groups)
 
     def members(self, group_id: bytes) -> Sequence[Member]:
         """Return the members of a group, one for each installation."""
@@ -271,25 +266,23 @@ class Messenger:
 
     def breaches(self) -> list[KeptBreach]:
         """Return the broken rules that this client has seen."""
-        with self._store.reading() as connection:
-            return read_breaches(connection)
+        return self._read(read_breaches)
 
     # The work with the network.
 
     async def sync(self, groups: ReadGroups | None = None) -> dict[bytes, Round]:
         """Read new envelopes, and do waiting work; return the outcome of each group, by group id.
 
-        ``groups`` reads which ones, once new welcomes were taken: all unless it is given. Raises
-        NodesSilent, ChainError, EngineFailed, StoreError and the like: the next call
-        continues. The failure of one group is raised once all other groups are done.
+        ``groups`` reads which ones, once new welcomes were taken: all unless it is given. The next
+        call continues after NodesSilent, ChainError, EngineFailed, StoreError and the like. The
+        failure of one group is raised once all other groups are done.
         """
         await self._session.refresh()
         failure: ChainkitError | None = await self._welcomes.take(self._opened)
         await self._session.ask_for_promised()
         await self._key_packages.keep_offering(self.installation)
         rounds = {}
-        with self._store.reading() as connection:
-            wanted = None if groups is None else groups(connection)
+        wanted = None if groups is None else self._read(groups)
         for group in self._opened.groups():
             is_wanted = wanted is None or group.id in wanted
             if is_wanted and group.membership is not MembershipState.REJECTED:
@@ -299,9 +292,9 @@ class Messenger:
                     failure = failure or error
         for group in self._opened.groups():
             if group.id in rounds and group.is_member and group.epoch is not None:
-                members = partial(self.members, group.id)
                 try:
-                    await self._proofs.look(group.id, group.epoch, members)
+                    of_group = partial(self.members, group.id)
+                    await self._proofs.look(group.id, group.epoch, of_group)
                 except _OF_ONE_GROUP as error:
                     failure = failure or error
         for group in self.imported_groups() if wanted is None else ():
@@ -355,9 +348,12 @@ class Messenger:
             if self._network.unreached is not None:
                 raise self._network.unreached
             if time.monotonic() > deadline:
-                got = f"{len(waiting)} that wait"
-                raise NotSettled("intents", f"none after {seconds:g} s", got)
+                raise NotSettled("intents", f"none waits after {seconds:g} s", len(waiting))
             await asyncio.sleep(_PAUSE_SECONDS)
+
+    def _read(self, read: Callable[[Connection], _T]) -> _T:
+        with self._store.reading() as connection:
+            return read(connection)
 
     @property
     def _opened(self) -> Groups:
@@ -369,15 +365,14 @@ class Messenger:
 
     def _sync_of(self, group_id: bytes) -> GroupSync:
         if group_id not in self._syncs:
-            sync = GroupSync(self._session, self._store, self._opened, group_id)
-            self._syncs[group_id] = sync
+            opened = self._opened
+            self._syncs[group_id] = GroupSync(self._session, self._store, opened, group_id)
         return self._syncs[group_id]
 
     async def _installations_of(self, names: Iterable[str]) -> tuple[bytes, ...]:
-        own = self.installation.public_key
         inboxes = [await self.find_inbox(each) for each in names]
-        found = (each for inbox in inboxes for each in inbox.installations if each != own)
-        return tuple(dict.fromkeys(found))
+        found = dict.fromkeys(each for inbox in inboxes for each in inbox.installations)
+        return tuple(each for each in found if each != self.installation.public_key)
 
     async def _registered(
         self, wallet: WalletSigner, installation: Installation, inbox_id: bytes, nonce: int = 0

@@ -12,6 +12,11 @@ from collections.abc import Generator
 import pytest
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # After pytest's own: libraries report objects that the end of the process does not free.
+    config.add_cleanup(gc.unfreeze)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     gc.disable()

@@ -16,7 +16,7 @@ from chainkit.types import TopicKind
 from localnet.commands import Background, Settings
 from localnet.native_client import NativeClient
 from localnet.network import Network, start_service
-from support.network.node_sdk import NodeSdkClient
+from support.network.node_sdk import NodeSdkClient, NodeSdkFailed
 from support.network.people import new_person
 
 _Answer = TypeVar("_Answer")
@@ -146,10 +146,11 @@ def test_node_sdk__with_a_native_client__talks_in_a_group(network: Network, tmp_
     assert cleo_read == dan_read == ["hello, dan", "hello, cleo"]
 
 
-def test_node_sdk__second_device__gets_the_past_through_our_storage_service(
+def test_node_sdk__second_device__gets_past_archive_and_consent_through_our_services(
     network: Network, backups_url: str, tmp_path: Path
 ) -> None:
     person, ben = new_person(), new_person()
+    uploads = tmp_path / "backups" / "open"
 
     async def begin(first: NodeSdkClient) -> tuple[bytes, NativeClient]:
         other = await NativeClient.register(network.gateway_url, tmp_path / "ben", ben)
@@ -176,4 +177,25 @@ def test_node_sdk__second_device__gets_the_past_through_our_storage_service(
 
         wait_until(has_past)
         # It came through the service, as today's clients upload.
-        assert list((tmp_path / "backups" / "open").iterdir())
+        assert len(list(uploads.iterdir())) == 1
+
+        first.deny(group)
+        wait_until(lambda: second.is_denied(group))
+
+        # The first one sends an archive that nobody asked for; a PIN names it.
+        first.send_archive("4711", backups_url)
+        assert len(list(uploads.iterdir())) == 2
+
+        def has_archive() -> bool:
+            for client in (first, second):
+                client.sync_devices()
+            try:
+                second.take_archive("4711")
+            except NodeSdkFailed as error:
+                assert "MissingPayload" in str(error)
+                return False
+            return True
+
+        wait_until(has_archive)
+        with pytest.raises(NodeSdkFailed, match="MissingPayload"):
+            second.take_archive("0815")

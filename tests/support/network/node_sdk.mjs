@@ -1,6 +1,6 @@
 // Today's Node SDK, driven by a test: one JSON command a line in, one JSON answer a line out.
 import { createInterface } from "node:readline";
-import { Client, IdentifierKind } from "@xmtp/node-sdk";
+import { Client, ConsentState, IdentifierKind } from "@xmtp/node-sdk";
 import { Wallet, getBytes } from "ethers";
 
 const identifier = (address) => ({
@@ -75,6 +75,23 @@ const commands = {
   async requestHistory({ history }) {
     await client.sendSyncRequest(undefined, history);
     return null;
+  },
+  async sendArchive({ pin, history }) {
+    await client.sendSyncArchive(pin, undefined, history);
+    return null;
+  },
+  async takeArchive({ pin }) {
+    await client.processSyncArchive(pin);
+    return null;
+  },
+  async deny({ group }) {
+    (await conversationOf(group)).updateConsentState(ConsentState.Denied);
+    await client.preferences.sync();
+    return null;
+  },
+  async isDenied({ group }) {
+    await client.preferences.sync();
+    return (await conversationOf(group)).consentState() === ConsentState.Denied;
   },
   async syncDevices() {
     await client.conversations.syncAll();

@@ -89,6 +89,23 @@ class NodeSdkClient:
         """Ask the person's other devices to upload their messages to a storage service."""
         self._do("requestHistory", history=history_url)
 
+    def send_archive(self, pin: str, history_url: str) -> None:
+        """Upload all messages to a storage service, for devices that name the PIN."""
+        self._do("sendArchive", pin=pin, history=history_url)
+
+    def take_archive(self, pin: str) -> None:
+        """Import an archive of another device, by its PIN."""
+        self._do("takeArchive", pin=pin)
+
+    def deny(self, group_id: bytes) -> None:
+        """Refuse a group, and tell the person's other devices."""
+        self._do("deny", group=group_id.hex())
+
+    def is_denied(self, group_id: bytes) -> bool:
+        """Return whether a group is refused, after a sync with the person's other devices."""
+        denied: bool = self._do("isDenied", group=group_id.hex())
+        return denied
+
     def sync_devices(self) -> None:
         """Read what the person's other devices sent this one; their requests are answered."""
         self._do("syncDevices")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from chainkit.misbehavior.signed import take_apart
 from chainkit.misbehavior.types import Misbehavior
@@ -142,3 +142,28 @@ def test_prune__one_of_three_nodes__others_find_nothing_left_out(
         assert "envelopes_omitted" not in node.attention()
     for node in others:
         assert node.events("log_repaired") == 0
+
+
+def test_delete__before_its_time__is_named_by_a_node_that_was_away(network: RealNetwork) -> None:
+    owner, *others = network.nodes
+    for each in others:
+        # They would bring the envelope back to the owner, and to the node that was away.
+        each.kill()
+    before, gone, after = owner.publish(3)
+    table = envelopes.c
+    with closing(Store.open_beside(owner.database)) as store, store.writing() as connection:
+        # As if it had expired: no command does so.
+        is_it = table.originator_id == owner.node_id, table.envelope == gone
+        assert connection.execute(delete(envelopes).where(*is_it)).rowcount == 1
+
+    newcomer = network.add()
+    newcomer.listens()
+
+    until(lambda: Misbehavior.OUT_OF_ORDER in accused(newcomer))
+    [report] = [
+        found
+        for found in (take_apart(each).report for each in newcomer.api.query_reports())
+        if found.misbehavior is Misbehavior.OUT_OF_ORDER
+    ]
+    assert report.node_id == owner.node_id
+    assert set(report.envelopes) == {before, after}, "what the owner signed shows the gap"

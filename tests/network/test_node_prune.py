@@ -9,11 +9,27 @@ from pathlib import Path
 
 import pytest
 
+from chainkit.protocol.topic_heads import entry_of
+from chainkit.types import TopicKind
+from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_node.storage.gaps import (
+    GapRow,
+    GapState,
+    change_gaps,
+    fill_gaps,
+    insert_gap,
+    read_filled_after,
+)
+from chainkit_node.storage.learned_ids import LEARNED
+from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
+from chainkit_node.storage.pruned_entries import read_pruned_entries
+from chainkit_node.storage.range_digests import store_ranges
 from support.command_line import Outcome, run
-from support.network.expired_logs import attest, held_ids, hold_expired, pruned_ids
+from support.network.expired_logs import EXPIRY, attest, held_ids, hold_expired, pruned_ids
 from support.network.held_logs import PEER, take
+from support.network.originator import Originator
 from support.network.real_nodes import until
-from support.reporting import ACCUSED, Host
+from support.reporting import ACCUSED, KEYS, OWN, Host
 
 COUNT, COVERED = 200, 150
 EXPIRED = {each for each in range(1, COUNT + 1) if each % 7}
@@ -74,6 +90,34 @@ def test_prune__in_words__says_what_went_and_why_nothing_more(
     assert f"attested up to id {COVERED}" in first.out
     assert f"originator {ACCUSED}: nothing; attested up to id {COVERED}" in again.out
     assert "deleted 0 envelopes, 0 bytes" in again.out
+
+
+def test_prune__own_log__keeps_the_entries_of_its_heads(host: Host, database_url: str) -> None:
+    node, topic = Originator(OWN, KEYS[OWN]), TopicKind.WELCOME.topic(bytes(32))
+    signed = {each: node.signed(each, expiry=EXPIRY) for each in range(1, 66)}
+    rows = [StoredEnvelope(OWN, n, n, topic, EXPIRY, data) for n, data in signed.items()]
+    with host.store.writing() as connection:
+        host.store.insert_envelopes(connection, rows)
+        while store_ranges(connection, OWN, 100):
+            pass
+        insert_report(connection, StoredPayerReport(OWN, 1, 65, b"", b"", b"", 1, 1))
+
+    assert pruned(database_url).code == 0
+
+    with host.store.reading() as connection:
+        entries = read_pruned_entries(connection, topic, OWN, 0, 100)
+    assert entries == [entry_of(signed[each]) for each in range(1, 65)]
+
+
+def test_learned__ids_of_each_database__are_kept_counted_and_filled(host: Host) -> None:
+    with host.store.writing() as connection:
+        insert_gap(connection, GapRow(OWN, 1, 9, GapState.ASKED, 1))
+        change_gaps(connection, OWN, range(2, 5), GapState.EXPIRED, [GapState.ASKED], 2)
+        fill_gaps(connection, OWN, [3], 3)
+
+        assert list(LEARNED.runs(connection, OWN, range(1, 99))) == [range(2, 3), range(4, 5)]
+        assert LEARNED.last_id(connection, OWN) == 4
+        assert [each.first_id for each in read_filled_after(connection, 2)] == [3]
 
 
 def test_prune__killed_at_any_moment__has_deleted_whole_batches_of_what_was_covered(

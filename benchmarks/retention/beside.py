@@ -11,6 +11,8 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import grpc
+
 from benchmarks.node.builds import NOW
 from benchmarks.node.load import Rate, publish_steadily
 from benchmarks.node.network import Measured, measured_node
@@ -62,4 +64,8 @@ def _alone(node: Measured, payloads: Sequence[bytes], seconds: float) -> Rate:
 
 
 def _published(node: Measured, payloads: Sequence[bytes], goes_on: Callable[[], bool]) -> Rate:
-    return asyncio.run(publish_steadily(node.node_port, payloads, PER_SECOND, goes_on))
+    try:
+        return asyncio.run(publish_steadily(node.node_port, payloads, PER_SECOND, goes_on))
+    except grpc.RpcError as error:
+        expected = f"{PER_SECOND} publishes a second that are answered"
+        raise ChainkitError("benchmark", expected, str(error.code())) from error

@@ -251,13 +251,12 @@ def page_command(page_path: Path) -> int:
     """Write a page that makes a history file of a backup account file, for one other device.
 
     A browser opens the page, also without a network. It asks nobody, and the account file does not
-    leave the machine. It reads the messages in the file: `convert` also reads the later ones.
+    leave the machine. It reads the messages in the file: `convert` also reads the later ones. `history
+    key` makes the key of the device that `history load` reads the file on.
 
     \b
     Example:
       chainkit client history account page convert.html
-      chainkit client history key past.key
-      chainkit client history load past.age --key past.key --home phone
     """
     write_new(page_path, read_page(), f"page {page_path}")
     echo_fact("page", f"{page_path}: open it in a browser, without a network if you like")

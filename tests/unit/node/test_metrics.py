@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from typing import TypeVar
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -31,6 +32,7 @@ from chainkit_node.settings import ServingLimits
 from chainkit_node.types import Page, Selection
 
 LIMITS = ServingLimits()
+_Read = TypeVar("_Read")
 TOPIC = b"\1topic"
 ROW = StoredEnvelope(100, 1, 5 * 10**9, TOPIC, None, b"")
 QUERY = EnvelopesQuery(topics=[TOPIC])
@@ -43,6 +45,9 @@ class Log:
         self, selection: Selection, limit: int, most_bytes: int, *, holds_back: bool = False
     ) -> Page:
         return Page([ROW][selection.cursor.get(100, 0) :], is_last=True)
+
+    async def in_thread(self, read: Callable[[], _Read]) -> _Read:
+        return read()
 
     async def newest(self, topics: Sequence[bytes], most_bytes: int) -> dict[bytes, StoredEnvelope]:
         return {TOPIC: ROW}

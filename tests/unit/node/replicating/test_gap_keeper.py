@@ -19,6 +19,7 @@ from chainkit_node.replicating.intake import Intake, Source
 from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import GapRow, GapState
+from chainkit_node.storage.learned_ids import LEARNED
 from support.chains.fake_chain import FakeChain
 from support.indexer.fake_node import open_store
 from support.network.originator import BEGIN_NS, SECOND_NS, Originator
@@ -59,7 +60,9 @@ class Node:
         query = select(schema.gaps).order_by("first_id")
         with self.store.reading() as connection:
             rows = [GapRow._make(row) for row in connection.execute(query)]
-        return [(row.first_id, row.last_id, row.state) for row in rows]
+            learned = list(LEARNED.runs(connection, NODE.node_id, range(1, 2**62)))
+        found = [(row.first_id, row.last_id, row.state) for row in rows]
+        return sorted([*found, *((run[0], run[-1], GapState.EXPIRED) for run in learned)])
 
 
 @pytest.fixture

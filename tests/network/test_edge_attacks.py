@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from chainkit.protocol.methods import PUBLISH_PAYER_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.service.edge.frames import framed
 from chainkit.service.edge.unfinished import UnfinishedLimits
@@ -88,7 +89,7 @@ def test_bodies_without_end__more_bytes_than_an_address_may__are_refused(
 
 def _send(connection: RawConnection, body: bytes) -> None:
     # All but the last byte: the request stays unfinished.
-    connection.send(connection.begin(QUERY), body[:-1], ends=False)
+    connection.send(connection.begin(PUBLISH_PAYER_ENVELOPES), body[:-1], ends=False)
 
 
 def test_readers_that_take_nothing__frames_wait_for_them__end(attacked: RealNode) -> None:
@@ -122,7 +123,7 @@ def test_tls__handshakes_that_are_none__are_counted_and_leave_no_line_in_the_log
 def test_request__longer_than_any_may_be__is_refused_before_it_has_come(
     attacked: RealNode,
 ) -> None:
-    with RawConnection(attacked.gate.target) as connection:
+    with counted(attacked, "too_large", 1), RawConnection(attacked.gate.target) as connection:
         connection.send(connection.begin(QUERY), b"\0" + b"\x7f" * 4, ends=False)
         # Long before its time is over.
         assert connection.wait_for_ends(1, TIMES["request_seconds"] - 1)

@@ -37,6 +37,7 @@ class OwnGateway:
             *("--node", f"{node[0]}={node[1]}"),
             *("--grpc", "127.0.0.1:0", "--log-format", "json", *options),
         ]
+        self.url = ""
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Api:

@@ -68,6 +68,19 @@ class Export:
             subject = f"export {self.directory}"
             raise StoreError(subject, f"the address of {name}", "none", MANIFEST_NAME) from error
 
+    def named(self) -> dict[str, Any]:
+        """Return what names a chain export in a summary: chain, contracts, range and digest."""
+        manifest = self.manifest
+        return {
+            "chain_id": manifest.chain_id,
+            "genesis_hash": manifest.genesis_hash,
+            "contracts": dict(manifest.contracts),
+            "from_block": manifest.from_block,
+            "to_block": manifest.to_block,
+            "to_block_hash": manifest.to_block_hash,
+            "manifest_sha256": self.manifest_digest,
+        }
+
 
 def payload_contracts(chain: Export) -> tuple[PayloadContract, ...]:
     """Return the contracts whose events are payloads: those that a chain export lists, or our own.

@@ -29,7 +29,7 @@ from chainkit.errors import StoreError
 from chainkit_jobs.adapters.adapter import SourceFile, SourceTables
 from chainkit_jobs.adapters.etl_files import Family, day_of
 from chainkit_jobs.adapters.etl_layout import BLOCKS, LOGS, WITH_RECEIPTS, Kind, SourceColumn
-from chainkit_jobs.adapters.etl_rows import block_rows, log_rows, rows_with_receipts
+from chainkit_jobs.adapters.etl_rows import tables_with_receipts
 
 COMMAND: Final = "aws s3 sync --no-sign-request s3://aws-public-blockchain/v1.0/eth/TABLE DIR/TABLE"
 """The command that copies all files that an import needs."""
@@ -104,11 +104,4 @@ class Aws:
         )
         for name in _EMPTY:
             transactions = transactions.withColumn(name, sf.nullif(sf.col(name), sf.lit("")))
-        transaction_frame, receipt_frame = rows_with_receipts(transactions)
-        return SourceTables(
-            blocks=block_rows(blocks),
-            transactions=transaction_frame,
-            receipts=receipt_frame,
-            logs=log_rows(logs),
-            receipts_are_derived=True,
-        )
+        return tables_with_receipts(blocks, transactions, logs)

@@ -28,7 +28,7 @@ from chainkit.errors import StoreError
 from chainkit_jobs.adapters.adapter import SourceFile, SourceTables
 from chainkit_jobs.adapters.etl_files import Family
 from chainkit_jobs.adapters.etl_layout import BLOCKS, LOGS, WITH_RECEIPTS, Kind, SourceColumn
-from chainkit_jobs.adapters.etl_rows import block_rows, log_rows, rows_with_receipts
+from chainkit_jobs.adapters.etl_rows import tables_with_receipts
 
 COMMAND: Final = (
     "bq extract --destination_format PARQUET bigquery-public-data:crypto_ethereum.TABLE "
@@ -92,11 +92,4 @@ class BigQuery:
         blocks, transactions, logs = (
             _FILES.read(spark, directory, table, groups[table]) for table in _TABLES
         )
-        transaction_frame, receipt_frame = rows_with_receipts(transactions)
-        return SourceTables(
-            blocks=block_rows(blocks),
-            transactions=transaction_frame,
-            receipts=receipt_frame,
-            logs=log_rows(logs),
-            receipts_are_derived=True,
-        )
+        return tables_with_receipts(blocks, transactions, logs)

@@ -44,7 +44,7 @@ from chainkit_jobs.adapters.etl_rows import (
     log_rows,
     receipt_cells,
     receipt_rows,
-    rows_with_receipts,
+    tables_with_receipts,
     transaction_rows,
 )
 from chainkit_jobs.adapters.faults import FaultCode
@@ -187,14 +187,7 @@ def _of_stream(spark: SparkSession, directory: Path, files: Sequence[SourceFile]
         is_corrupt = sf.col(CORRUPT).isNotNull() & sf.lit(table == "blocks")
         return frame.where((sf.col("type") == _ITEMS[table]) | is_corrupt)
 
-    transactions, receipts = rows_with_receipts(items("transactions"))
-    return SourceTables(
-        blocks=block_rows(items("blocks")),
-        transactions=transactions,
-        receipts=receipts,
-        logs=log_rows(items("logs")),
-        receipts_are_derived=True,
-    )
+    return tables_with_receipts(items("blocks"), items("transactions"), items("logs"))
 
 
 def _receipts(receipts: DataFrame, transactions: DataFrame) -> DataFrame:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 from chainkit.ethereum.transaction import TRANSACTION_TYPES, types_with
 from chainkit.exports import tables
 from chainkit.types import ADDRESS_LENGTH, HASH_LENGTH
+from chainkit_jobs.adapters.adapter import SourceTables
 from chainkit_jobs.adapters.cells import (
     NO_FAULT,
     Cell,
@@ -124,14 +125,22 @@ def receipt_rows(frame: DataFrame, cells: Mapping[str, Cell], *row_faults: str) 
     return canonical_rows(frame, "receipts", cells, quoted(FILE), _corrupt(), *row_faults)
 
 
-def rows_with_receipts(frame: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Return canonical transactions and receipts of rows with the columns WITH_RECEIPTS.
+def tables_with_receipts(
+    blocks: DataFrame, transactions: DataFrame, logs: DataFrame
+) -> SourceTables:
+    """Return canonical tables where ``transactions`` have the columns WITH_RECEIPTS.
 
     A fault of a receipt is reported for its transaction.
     """
-    cells = receipt_cells(frame, "hash", "receipt_")
+    cells = receipt_cells(transactions, "hash", "receipt_")
     faults = [cell.fault for cell in cells.values()]
-    return transaction_rows(frame, *faults), receipt_rows(frame, cells)
+    return SourceTables(
+        blocks=block_rows(blocks),
+        transactions=transaction_rows(transactions, *faults),
+        receipts=receipt_rows(transactions, cells),
+        logs=log_rows(logs),
+        receipts_are_derived=True,
+    )
 
 
 def log_rows(frame: DataFrame) -> DataFrame:

@@ -37,19 +37,10 @@ def write_costs(directory: Path, costs: CostTables) -> dict[str, Any]:
 
 def _summary(costs: CostTables, total: Row, counts: Mapping[str, int]) -> dict[str, Any]:
     """Return the summary: the input, the rules, the totals, the variants and the headroom."""
-    manifest = costs.chain.manifest
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": f"chainkit {__version__}",
-        "chain": {
-            "chain_id": manifest.chain_id,
-            "genesis_hash": manifest.genesis_hash,
-            "contracts": dict(manifest.contracts),
-            "from_block": manifest.from_block,
-            "to_block": manifest.to_block,
-            "to_block_hash": manifest.to_block_hash,
-            "manifest_sha256": costs.chain.manifest_digest,
-        },
+        "chain": costs.chain.named(),
         "rules": {
             "percentiles": {"method": "nearest rank", "percents": list(PERCENTS)},
             "outliers": {

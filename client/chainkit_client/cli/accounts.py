@@ -251,8 +251,8 @@ def page_command(page_path: Path) -> int:
     """Write a page that makes a history file of a backup account file, for one other device.
 
     A browser opens the page, also without a network. It asks nobody, and the account file does not
-    leave the machine. It reads the messages in the file: `convert` also reads the later ones. `history
-    key` makes the key of the device that `history load` reads the file on.
+    leave the machine. It reads the messages in the file: `convert` also reads the later ones.
+    `history key` makes the key of the device on which `history load` reads the file.
 
     \b
     Example:

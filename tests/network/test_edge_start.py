@@ -16,8 +16,7 @@ from chainkit.service.edge.configuration import APPLICATION
 from chainkit.service.edge.packages import shared_library
 from localnet.accounts import write_keystore
 from localnet.commands import CHAINKIT, CommandFailed, Settings, run
-from support.network.certificates import make_pair
-from support.network.edge_network import write_pair
+from support.network.certificates import make_pair, write_pair
 from support.operations import deny_memory_gain
 
 from .conftest import PASSWORD

@@ -25,7 +25,7 @@ from support.network import attackers
 from support.network.api import PAYER, Api
 from support.network.attackers import Attack, attacking
 from support.network.certificates import make_pair
-from support.network.edge_network import EDGE, write_pair
+from support.network.edge_network import write_pair
 from support.network.own_gateway import OwnGateway
 from support.network.real_nodes import RealNetwork, RealNode, becomes, real_network
 from support.seeds import only_in_soak
@@ -166,7 +166,7 @@ def node(network: RealNetwork) -> RealNode:
     folder = network.folder
     limits = folder / "limits.json"
     limits.write_text(json.dumps({"edge": TIMES}))
-    node = network.add(None, *EDGE, "--limits", str(limits))
+    node = network.add(None, "--limits", str(limits))
     node.listens()
     node.originates()
     for _ in range(LARGE_PAYLOADS):
@@ -219,7 +219,7 @@ def test_node_with_tls__a_thousand_bad_handshakes__serves_its_readers(network: R
     files, pair = (network.folder / "certificate.pem", network.folder / "key.pem"), make_pair()
     write_pair(files, pair)
     tls = ("--tls-certificate", str(files[0]), "--tls-key", str(files[1]))
-    node = network.add(None, *EDGE, "--peer-ca", str(files[0]), *tls, roots=pair[0])
+    node = network.add(None, "--peer-ca", str(files[0]), *tls, roots=pair[0])
     node.listens()
     node.originates()
 
@@ -232,7 +232,7 @@ def gateway(network: RealNetwork, node: RealNode) -> Iterator[OwnGateway]:
     folder.mkdir()
     limits = folder / "limits.json"
     limits.write_text(json.dumps({"edge": TIMES}))
-    options = (*EDGE, "--limits", str(limits), "--listen", "127.0.0.1:0")
+    options = ("--limits", str(limits), "--listen", "127.0.0.1:0")
     gateway = OwnGateway(network.settings, folder, (node.node_id, node.gate.url), *options)
     gateway.url = gateway.start_at()
     yield gateway

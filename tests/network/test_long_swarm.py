@@ -20,7 +20,6 @@ from support import publishes
 from support.chains.chain import Deployment
 from support.network import attackers
 from support.network.attackers import Attack
-from support.network.edge_network import EDGE
 from support.network.real_nodes import RealNode, becomes, real_network, until
 from support.seeds import only_in_soak
 
@@ -90,7 +89,7 @@ def test_swarm__beside_honest_clients__costs_them_at_most_as_much_again_and_accu
     limits = folder / "limits.json"
     limits.write_text(json.dumps({"edge": TIMES}))
     with real_network(local_deployment, folder) as network:
-        nodes = [network.add(None, *EDGE, "--limits", str(limits)) for _ in range(2)]
+        nodes = [network.add(None, "--limits", str(limits)) for _ in range(2)]
         for each in nodes:
             each.listens()
         for each in nodes:
@@ -109,6 +108,6 @@ def test_swarm__beside_honest_clients__costs_them_at_most_as_much_again_and_accu
         assert refused(node.monitor) > counted
         assert beside < max(2 * quiet, FLOOR_SECONDS)
         assert most < max(2 * memory, MEMORY_BYTES)
-        # What was published beside the swarm has come to the other node.
+        # All that was published beside the swarm has come to the other node.
         assert becomes(lambda: len({each.api.ranges(node.node_id)[0] for each in nodes}) == 1)
         assert all(each.api.query_reports() == [] for each in nodes)

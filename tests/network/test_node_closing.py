@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localnet.accounts import write_new_keystore
-from localnet.commands import Background, Settings
+from localnet.commands import Background, Settings, start_command
 from localnet.network import start_service
 
 FAULTS = """
@@ -36,7 +36,8 @@ NodeServer.stop, Publisher.close = failing_stop, failing_close
 def test_node__closing_two_parts_fails__closes_the_others_and_ends_with_the_first_failure(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Python imports this module whenever it starts.
+    # Python imports this module whenever it starts: a warm process has started already.
+    monkeypatch.setattr("localnet.commands.start_command", start_command)
     (tmp_path / "sitecustomize.py").write_text(FAULTS)
     places = (str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")]))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(places))

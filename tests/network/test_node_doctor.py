@@ -14,9 +14,7 @@ from chainkit_node.cli import machine
 from localnet.anvil import Anvil
 from localnet.commands import Settings
 from support.command_line import run
-from support.network.certificates import make_pair
-
-from .test_node_tls import write
+from support.network.certificates import make_pair, write_pair
 
 
 @pytest.fixture(autouse=True)
@@ -64,13 +62,13 @@ def test_doctor__node_that_is_given_all__finds_all_well(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write(files, make_pair())
+    write_pair((files.certificate, files.key), make_pair())
     monkeypatch.setattr(machine, "now", lambda: head_time(chain) + 2.0)
     given = ("--rpc", settings.rpc_url, "--deployment", settings.record_path)
 
     found = looked(*given, "--database", tmp_path / "node.db", *tls(files))
 
-    assert list(found) == ["open files", "disk", "certificate", "endpoint 1", "clock"]
+    assert list(found) == ["libpython", "open files", "disk", "certificate", "endpoint 1", "clock"]
     assert all(is_present for is_present, _ in found.values()), found
     assert found["disk"][1] == f"900.0 of 1000.0 GB free for {tmp_path}"
     assert found["certificate"][1].endswith("days until it ends; of localhost")
@@ -158,7 +156,7 @@ def test_doctor__folder_of_the_record_that_is_missing__is_a_fault(
 def test_doctor__certificate_at_its_end__is_a_fault(
     files: CertificateFiles, days: float, said: str
 ) -> None:
-    write(files, make_pair(days))
+    write_pair((files.certificate, files.key), make_pair(days))
 
     assert said in missing("certificate", *tls(files))
 
@@ -166,7 +164,7 @@ def test_doctor__certificate_at_its_end__is_a_fault(
 def test_doctor__certificate_that_no_server_can_use__is_a_fault(files: CertificateFiles) -> None:
     assert "No such file" in missing("certificate", *tls(files))
     (certificate, _), (_, key) = make_pair(), make_pair()
-    write(files, (certificate, key))
+    write_pair((files.certificate, files.key), (certificate, key))
     assert "expected a PEM certificate and its key" in missing("certificate", *tls(files))
     alone: dict[str, Any] = looked("--tls-certificate", files.certificate)
     assert alone["certificate"] == (

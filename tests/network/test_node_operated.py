@@ -22,9 +22,7 @@ from localnet.accounts import write_new_keystore
 from localnet.commands import Background, CommandFailed, Settings, run
 from support import publishes
 from support.network.api import REPLICATION, query
-from support.network.certificates import make_pair
-
-from .test_node_tls import write
+from support.network.certificates import make_pair, write_pair
 
 SECONDS = 30.0
 BURST = 8
@@ -73,7 +71,7 @@ def node(
 ) -> Iterator[Operated]:
     folder = tmp_path_factory.mktemp("tls")
     files = CertificateFiles(folder / "certificate.pem", folder / "key.pem")
-    write(files, pair := make_pair())
+    write_pair((files.certificate, files.key), pair := make_pair())
     limits = folder / "limits.json"
     limits.write_text(
         json.dumps({"strangers": {"request_burst": BURST}, "storage": {"free_bytes": 2**62}})

@@ -6,6 +6,7 @@ import ssl
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from pathlib import Path
 
 from Crypto.Hash import SHA256
 from Crypto.PublicKey import ECC
@@ -104,3 +105,11 @@ def _tagged(tag: int, *parts: bytes) -> bytes:
     if len(content) >= 128:
         length = bytes([0x80 + len(length)]) + length
     return bytes([tag]) + length + content
+
+
+def write_pair(files: tuple[Path, Path], pair: Pair) -> None:
+    """Replace both files as a renewal does: by renaming."""
+    for path, content in zip(files, pair, strict=True):
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(content)
+        fresh.replace(path)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from localnet.network import start_gateway
 from support.chains.chain import Deployment
-from support.network.certificates import Pair, make_pair
+from support.network.certificates import make_pair, write_pair
 from support.network.real_nodes import PASSWORD, RealNetwork, RealNode, real_network, until
 
 
@@ -44,14 +44,6 @@ def ended(node: RealNode) -> dict[str, float]:
     name = "chainkit_node_edge_ended_total{reason="
     found = [each.removeprefix(name).split("} ") for each in lines if each.startswith(name)]
     return {reason.strip('"'): float(value) for reason, value in found}
-
-
-def write_pair(files: tuple[Path, Path], pair: Pair) -> None:
-    """Replace both files as a renewal does: by renaming."""
-    for path, content in zip(files, pair, strict=True):
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(content)
-        fresh.replace(path)
 
 
 @contextmanager

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import logging
-import os
 from pathlib import Path
 
 import pytest
 
 from chainkit.errors import ConfigurationError
 from chainkit.service.certificate import CertificateFiles, ServerCertificate
-from support.network.certificates import Pair, make_pair
+from support.network.certificates import Pair, make_pair, write_pair
 
 
 @pytest.fixture
@@ -17,11 +16,7 @@ def files(tmp_path: Path) -> CertificateFiles:
 
 
 def write(files: CertificateFiles, pair: Pair) -> None:
-    """Replace both files as a renewal does: by renaming."""
-    for path, content in zip((files.certificate, files.key), pair, strict=True):
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(content)
-        os.replace(fresh, path)
+    write_pair((files.certificate, files.key), pair)
 
 
 def test_look__pair_was_replaced__is_taken_once(files: CertificateFiles) -> None:

@@ -9,15 +9,15 @@ SQLite: one gateway, one file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
-from sqlalchemy import Connection, Engine, delete, exists, func, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, exists, func, select, update
 from sqlalchemy.dialects.sqlite import insert
 
 from chainkit.errors import ConfigurationError, StoreUnavailable
@@ -60,6 +60,35 @@ class Begun:
     envelope: bytes | None
     """A node's answer, an OriginatorEnvelope; None before it, and for a payload of the chain, whose
     place the chain knows."""
+
+
+class AtNode(NamedTuple):
+    """A publication, and the node that will be asked to publish it."""
+
+    publication: Publication
+    now_ns: int
+    node_id: int
+    behind: int
+    """The last sequence id that is known of the node: its envelope lies behind it."""
+
+
+_COLUMNS: Final = publications.c
+_FIND_ALL: Final = select(
+    *(_COLUMNS[name] for name in ("digest", "client", "node_id", "behind_sequence_id", "envelope"))
+).where(_COLUMNS.digest.in_(bindparam("digests", expanding=True)))
+_INSERT: Final = insert(publications)
+_BEGIN: Final = _INSERT.on_conflict_do_update(
+    index_elements=["digest"],
+    set_={
+        "node_id": _INSERT.excluded.node_id,
+        "behind_sequence_id": _INSERT.excluded.behind_sequence_id,
+    },
+)
+_COMPLETE: Final = (
+    update(publications)
+    .where(_COLUMNS.digest == bindparam("of"))
+    .values(envelope=bindparam("answer"))
+)
 
 
 class Journal:
@@ -107,31 +136,35 @@ class Journal:
 
     def find(self, digest: bytes) -> Begun | None:
         """Return a publication, None where the gateway never began it."""
-        wanted = select(publications).where(publications.c.digest == digest)
-        with self._begun() as connection:
-            found = connection.execute(wanted).mappings().one_or_none()
-        names = ("digest", "client", "node_id", "behind_sequence_id", "envelope")
-        return None if found is None else Begun(*(found[name] for name in names))
+        return self.find_all([digest])[0]
 
-    def begin_at_node(
-        self, publication: Publication, now_ns: int, node_id: int, behind: int
-    ) -> None:
-        """Write which node will be asked, before the node is asked."""
-        values = {"node_id": node_id, "behind_sequence_id": behind}
-        row = insert(publications).values(**_beginning(publication, now_ns), **values)
+    def find_all(self, digests: Sequence[bytes]) -> list[Begun | None]:
+        """Return publications in the order of their digests, as ``find``."""
+        with self._begun() as connection:
+            rows = connection.execute(_FIND_ALL, {"digests": digests}).all()
+        found = {row.digest: Begun(*row) for row in rows}
+        return [found.get(digest) for digest in digests]
+
+    def begin_at_nodes(self, begins: Sequence[AtNode]) -> None:
+        """Write which nodes will be asked, before they are asked."""
+        rows = [
+            _beginning(each.publication, each.now_ns)
+            | {"node_id": each.node_id, "behind_sequence_id": each.behind}
+            for each in begins
+        ]
         with self._writing() as connection:
-            connection.execute(row.on_conflict_do_update(index_elements=["digest"], set_=values))
+            connection.execute(_BEGIN, rows)
 
     def forget(self, digest: bytes) -> None:
         """Remove a refused publication, of which nothing left the gateway."""
         with self._writing() as connection:
             connection.execute(delete(publications).where(publications.c.digest == digest))
 
-    def complete(self, digest: bytes, envelope: bytes) -> None:
-        """Write the answer: later requests get the same answer, and nothing is sent."""
-        done = update(publications).where(publications.c.digest == digest)
+    def complete_all(self, answers: Sequence[tuple[bytes, bytes]]) -> None:
+        """Write envelopes by digests: later requests get the same answers, and nothing is sent."""
+        rows = [{"of": digest, "answer": envelope} for digest, envelope in answers]
         with self._writing() as connection:
-            connection.execute(done.values(envelope=envelope))
+            connection.execute(_COMPLETE, rows)
 
     def add_transaction(self, publication: Publication, sent: Sent) -> None:
         """Write a signed transaction that carries a publication, before it is sent."""

@@ -32,9 +32,10 @@ from chainkit.service.refusals import NotReady, PassedOn, Unfinished
 from chainkit.signatures import SigningKey
 from chainkit.types import TopicKind
 from chainkit_gateway.inbox_rules import check_update
-from chainkit_gateway.journal import Begun, Journal
+from chainkit_gateway.journal import AtNode, Begun, Journal
 from chainkit_gateway.payer_account import is_reverted
 from chainkit_gateway.serving import TURN_SECONDS, served_envelope
+from chainkit_gateway.together import Together
 from chainkit_gateway.types import Mined, Node, NodeList, Publication, Published
 
 NODE_SECONDS: Final = 10.0
@@ -74,6 +75,9 @@ class Publisher:
     def __init__(self, payer: Payer) -> None:
         """Take the payer."""
         self._payer = payer
+        self._find = Together(payer.journal.find_all)
+        self._begin: Together[AtNode, None] = Together(payer.journal.begin_at_nodes)
+        self._complete: Together[tuple[bytes, bytes], None] = Together(payer.journal.complete_all)
         self._under_way: dict[bytes, asyncio.Task[Mined | Published]] = {}
         self._newest: dict[int, int] = {}
         # A pool of its own: in the shared pool, other work would wait for the chain.
@@ -157,7 +161,7 @@ class Publisher:
 
     async def _by_chain(self, publication: Publication) -> Mined | Published:
         """Publish a payload on the chain. A reorg may drop a mined payload: ask the chain again."""
-        begun = await asyncio.to_thread(self._payer.journal.find, publication.digest)
+        begun = await self._find(publication.digest)
         if begun is None and publication.kind is TopicKind.IDENTITY_UPDATE:
             # Refuse an update that nodes would not serve, before it is paid for.
             nodes = self._payer.nodes.for_topic(publication.topic)
@@ -166,11 +170,11 @@ class Publisher:
         return await loop.run_in_executor(self._waiting_for_chain, publish, publication)
 
     async def _by_node_or_journal(self, publication: Publication) -> Mined | Published:
-        begun = await asyncio.to_thread(self._payer.journal.find, publication.digest)
+        begun = await self._find(publication.digest)
         if begun is not None and begun.envelope is not None:
             return Published(begun.envelope)
         envelope = await self._by_nodes(publication, begun)
-        await asyncio.to_thread(self._payer.journal.complete, publication.digest, envelope)
+        await self._complete((publication.digest, envelope))
         return Published(envelope)
 
     async def _by_nodes(self, publication: Publication, begun: Begun | None) -> bytes:
@@ -205,9 +209,9 @@ class Publisher:
         raise NotReady("nodes", "one that takes the payload", got)
 
     async def _by_node(self, publication: Publication, node: Node) -> bytes:
-        begin, node_id = self._payer.journal.begin_at_node, node.node_id
+        node_id = node.node_id
         behind = self._newest.get(node_id, 0)
-        await asyncio.to_thread(begin, publication, time.time_ns(), node_id, behind)
+        await self._begin(AtNode(publication, time.time_ns(), node_id, behind))
         envelope = sign_payer_envelope(
             publication.client_envelope, node_id, self._payer.key, publication.retention_days
         )

@@ -11,7 +11,7 @@ import pytest
 from chainkit.errors import ConfigurationError, StoreUnavailable
 from chainkit.types import BlockReference
 from chainkit_client.storage.store import Store
-from chainkit_gateway.journal import Begun, Journal
+from chainkit_gateway.journal import AtNode, Begun, Journal
 from chainkit_gateway.routing import route
 from chainkit_gateway.types import Sent, Settlement
 from chainkit_indexer.storage import migrate
@@ -41,7 +41,7 @@ def test_find__nothing_begun__is_none(journal: Journal) -> None:
 
 def test_begin_at_node__opened_again__is_still_there(tmp_path: Path) -> None:
     first = Journal.open(tmp_path / "gateway.db")
-    first.begin_at_node(COMMIT, 1, 100, 42)
+    first.begin_at_nodes([AtNode(COMMIT, 1, 100, 42)])
     first.close()
 
     again = Journal.open(tmp_path / "gateway.db")
@@ -51,16 +51,16 @@ def test_begin_at_node__opened_again__is_still_there(tmp_path: Path) -> None:
 
 
 def test_begin_at_node__a_second_node__replaces_the_first(journal: Journal) -> None:
-    journal.begin_at_node(COMMIT, 1, 100, 42)
-    journal.begin_at_node(replace(COMMIT, client="cleo"), 2, 200, 7)
+    journal.begin_at_nodes([AtNode(COMMIT, 1, 100, 42)])
+    journal.begin_at_nodes([AtNode(replace(COMMIT, client="cleo"), 2, 200, 7)])
 
     assert journal.find(DIGEST) == Begun(DIGEST, "ann", 200, 7, None)
 
 
 def test_complete__answer__is_given_again(journal: Journal) -> None:
-    journal.begin_at_node(COMMIT, 1, 100, 42)
+    journal.begin_at_nodes([AtNode(COMMIT, 1, 100, 42)])
 
-    journal.complete(DIGEST, b"envelope")
+    journal.complete_all([(DIGEST, b"envelope")])
 
     found = journal.find(DIGEST)
     assert found is not None
@@ -250,13 +250,13 @@ def test_open__killed_before_its_first_transaction__makes_the_tables(tmp_path: P
 def test_begin_at_node__file_cannot_be_written__is_a_typed_error(
     journal: Journal, tmp_path: Path
 ) -> None:
-    journal.complete(DIGEST, b"envelope")
+    journal.complete_all([(DIGEST, b"envelope")])
     reader = Journal.read(tmp_path / "gateway.db")
 
     with pytest.raises(
         StoreUnavailable, match="expected an answer, got attempt to write a readonly"
     ):
-        reader.begin_at_node(COMMIT, 1, 100, 42)
+        reader.begin_at_nodes([AtNode(COMMIT, 1, 100, 42)])
     reader.close()
 
 

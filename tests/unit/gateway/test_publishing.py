@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import grpc
 import pytest
@@ -107,10 +108,11 @@ def test_signer_of__envelopes_of_both_kinds__is_the_key_that_signed() -> None:
 
 
 def test_publish__gateway_killed_before_it_wrote_the_answer__finds_it(world: World) -> None:
-    def die(digest: bytes, envelope: bytes) -> None:
+    def die(answers: Sequence[tuple[bytes, bytes]]) -> None:
         raise KeyboardInterrupt
 
-    world.journal.complete = die  # type: ignore[method-assign]
+    world.journal.complete_all = die  # type: ignore[method-assign]
+    world.start()
     with pytest.raises(KeyboardInterrupt):
         world.publish()
     world.restart()

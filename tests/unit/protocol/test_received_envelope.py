@@ -131,8 +131,11 @@ def test_charge__of_each_wish__is_bytes_and_days_that_the_payer_declared(
     assert charge == Charge(PAYER, client_kind(client), len(payload), days)
 
 
-def test_charge__days_that_the_payer_did_not_sign__are_the_default_and_no_offence() -> None:
-    forged = publishes.with_other_days(paid(publishes.group_message(), retention_days=7), 365)
+@pytest.mark.parametrize("days", [0, 30, 60, 365])
+def test_charge__days_that_the_payer_did_not_sign__are_the_default_and_no_offence(
+    days: int,
+) -> None:
+    forged = publishes.with_other_days(paid(publishes.group_message(), retention_days=7), days)
     expiry = NOW_NS // SECOND + 365 * DAY
 
     received = read(signed(NODE, 1, payer_envelope=forged, expiry=expiry))

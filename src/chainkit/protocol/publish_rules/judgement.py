@@ -28,7 +28,11 @@ from chainkit.protocol.publish_rules.refusal import (
     refused_as_unread,
     refused_because,
 )
-from chainkit.protocol.retention import LEAST_RETENTION_DAYS, MAXIMUM_RETENTION_DAYS
+from chainkit.protocol.retention import (
+    DEFAULT_RETENTION_DAYS,
+    LEAST_RETENTION_DAYS,
+    MAXIMUM_RETENTION_DAYS,
+)
 from chainkit.protocol.strict import NotStrict
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor, TopicKind
 
@@ -67,7 +71,7 @@ class PublishRequest:
     """The payer's wish, from 1 to 365; None where there is none, and where it is forged."""
     client: ParsedClientEnvelope
     is_retention_forged: bool = False
-    """Whether the retention has a signature that is not the payer's."""
+    """Whether the retention is not the default, and has a signature that is not the payer's."""
 
 
 def check_published_length(client_envelope: bytes) -> None:
@@ -102,13 +106,16 @@ def read_publish(payer_envelope: bytes) -> PublishRequest:
     except InvalidSignature as error:
         raise refused_because(RefusalReason.INVALID_PAYER_SIGNATURE, error) from error
     _check_retention(payer)
-    is_forged = is_retention_forged(payer, digest, payer_key)
+    client = parse_client_envelope(payer.client_envelope)
+    # Nobody gains by the default, which is owed where the days are forged, too.
+    is_default = payer.retention_days in (None, DEFAULT_RETENTION_DAYS.get(client.kind))
+    is_forged = not is_default and is_retention_forged(payer, digest, payer_key)
     return PublishRequest(
         payer_envelope=payer_envelope,
         payer_key=payer_key,
         target_originator=payer.target_originator,
         retention_days=None if is_forged else payer.retention_days,
-        client=parse_client_envelope(payer.client_envelope),
+        client=client,
         is_retention_forged=is_forged,
     )
 

@@ -142,7 +142,7 @@ def test_read__retention_of_more_than_a_year__is_refused(days: int, is_taken: bo
         assert str(refusal) == "retention: expected 1 to 365 days, got 366"
 
 
-@pytest.mark.parametrize(("signed", "days"), [(None, 365), (7, 365), (365, 0)])
+@pytest.mark.parametrize(("signed", "days"), [(None, 365), (7, 365), (365, 7)])
 def test_judge__retention_that_the_payer_did_not_sign__is_refused(
     signed: int | None, days: int
 ) -> None:

@@ -184,12 +184,15 @@ class Call:
 
     async def _emit(self, event: Event) -> None:
         """Send an event. Raises CallerGone."""
+        sent = self._send(event)
         try:
-            sent = self._send(event)
             # pyvoy sets a result even where the wait was given up.
             await (asyncio.shield(sent) if isinstance(sent, asyncio.Future) else sent)
         except OSError as error:
-            raise CallerGone from error
+            raise CallerGone from error.with_traceback(None)
+        finally:
+            # A future, its error and this frame would hold each other, and the event's bytes.
+            del sent
 
     async def _request(self) -> bytes:
         """Return the request. Raises Refusal, and CallerGone where the body has no end."""

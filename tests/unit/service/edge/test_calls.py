@@ -246,3 +246,30 @@ def test_call__refused_within_a_method__holds_nothing_of_the_request_behind_it()
         assert [each() for each in held] == [None]
     finally:
         gc.enable()
+
+
+class PlayedFutures(Played):
+    """As pyvoy sends: a future for each event, which fails once the client goes."""
+
+    held: weakref.ref[asyncio.Future[None]]
+
+    def _send(self, event: Event) -> Any:
+        loop = asyncio.get_running_loop()
+        future = loop.create_future()
+        if len(self.sent) == self._takes:
+            self.held = weakref.ref(future)
+            loop.call_soon(future.set_exception, OSError("the client disconnected"))
+        else:
+            self.sent.append(event)
+            future.set_result(None)
+        return future
+
+
+def test_stream__caller_goes_while_a_frame_waits__holds_nothing_of_the_frame_behind_it() -> None:
+    played = PlayedFutures(framed(b""), takes=3)
+    gc.disable()
+    try:
+        asyncio.run(played.call.answer_many(thrice, asks_once=True))
+        assert played.held() is None
+    finally:
+        gc.enable()

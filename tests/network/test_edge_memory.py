@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from chainkit.service.edge.configuration import MOST_JSON_BYTES
+from support.network.beside import resident_bytes
 from support.network.edge_network import EdgeNetwork, ended
 from support.network.real_nodes import RealNode, until
 
@@ -39,13 +39,6 @@ def small(edge: EdgeNetwork, tmp_path: Path) -> Iterator[RealNode]:
     node.kill()
 
 
-def resident_bytes(node: RealNode) -> int:
-    assert node.service is not None
-    status = Path(f"/proc/{node.service.pid}/status").read_text()
-    [kibibytes] = re.findall(r"^VmRSS:\s+(\d+) kB$", status, re.MULTILINE)
-    return int(kibibytes) << 10
-
-
 def fill(node: RealNode, connections: ExitStack) -> None:
     for _ in range(BODIES):
         stranger = socket.create_connection(("127.0.0.1", node.gate.target), 30)
@@ -57,14 +50,14 @@ def fill(node: RealNode, connections: ExitStack) -> None:
 def test_requests_in_json__fill_the_memory__are_refused_and_counted_and_it_comes_back(
     small: RealNode,
 ) -> None:
-    before = resident_bytes(small)
+    before = resident_bytes(small.pid)
     with ExitStack() as connections:
         fill(small, connections)
         # Envoy looks once a second.
         until(lambda: ended(small)["memory_full"] >= 1)
-        full = resident_bytes(small)
+        full = resident_bytes(small.pid)
         fill(small, connections)
-        assert resident_bytes(small) < full + BODIES * MOST_JSON_BYTES / 4
+        assert resident_bytes(small.pid) < full + BODIES * MOST_JSON_BYTES / 4
 
-    until(lambda: resident_bytes(small) < before + LEFT_BYTES)
+    until(lambda: resident_bytes(small.pid) < before + LEFT_BYTES)
     until(lambda: small.api.newest() == [])

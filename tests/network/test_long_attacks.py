@@ -7,13 +7,8 @@ from __future__ import annotations
 
 import json
 import random
-import re
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from threading import Event, Thread
 from typing import Final
 
 import pytest
@@ -24,6 +19,7 @@ from support.chains.chain import Deployment
 from support.network import attackers
 from support.network.api import PAYER, Api
 from support.network.attackers import Attack, attacking
+from support.network.beside import Reader, refused, resident_bytes
 from support.network.certificates import make_pair
 from support.network.edge_network import write_pair
 from support.network.own_gateway import OwnGateway
@@ -61,51 +57,6 @@ GATEWAY_ATTACKS: Final[Mapping[str, tuple[Attack, int, int]]] = {
     "streams_without_request": (attackers.client_streams_without_request, 32_700, 32_000),
     "endless_bodies": (attackers.endless_client_bodies, 100, 100),
 }
-
-
-@dataclass
-class Reader:
-    """Asks again and again from a thread of its own, until ``close``."""
-
-    ask: Callable[[], object]
-    seconds: list[float] = field(default_factory=list)
-    error: Exception | None = None
-    _ended: Event = field(default_factory=Event)
-
-    def __post_init__(self) -> None:
-        self._thread = Thread(target=self._run)
-        self._thread.start()
-
-    def close(self) -> None:
-        self._ended.set()
-        self._thread.join()
-        if self.error is not None:
-            raise self.error
-
-    def quantile(self, share: float) -> float:
-        return sorted(self.seconds)[int(share * (len(self.seconds) - 1))]
-
-    def _run(self) -> None:
-        try:
-            while not self._ended.wait(0.01):
-                began = time.monotonic()
-                self.ask()
-                self.seconds.append(time.monotonic() - began)
-        except Exception as error:
-            self.error = error
-
-
-def resident_bytes(pid: int) -> int:
-    [kib] = re.findall(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    return int(kib) << 10
-
-
-def refused(monitor: str) -> float:
-    """Count all that a service refused or ended, by its metrics."""
-    with urllib.request.urlopen(f"{monitor}/metrics", timeout=60) as answer:
-        text = answer.read().decode()
-    names = r"^chainkit_\w+_(?:edge_ended|refusals)_total\{.*\} (\S+)$"
-    return sum(map(float, re.findall(names, text, re.MULTILINE)))
 
 
 def judge(
@@ -197,18 +148,7 @@ def attacked(node: RealNode, attack: Attack, count: int, least: int, room: int) 
     )
 
 
-NOT_GIVEN_BACK: Final = pytest.mark.xfail(
-    strict=False, reason="some 300 MiB of 200 readers that take nothing stay with the process"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(each, marks=NOT_GIVEN_BACK if each == "endless_readers" else ())
-        for each in ATTACKS
-    ],
-)
+@pytest.mark.parametrize("name", ATTACKS)
 def test_node__attacked_at_full_size__serves_its_readers_and_gives_all_back(
     node: RealNode, name: str
 ) -> None:
@@ -252,9 +192,8 @@ def test_gateway__attacked_at_full_size__serves_its_clients_and_gives_all_back(
     def log() -> Sequence[str]:
         return gateway.log.read_text().splitlines()
 
-    [monitor] = [line["address"] for line in map(json.loads, log()) if line["event"] == "listening"]
     attack, count, least = GATEWAY_ATTACKS[name]
     port = int(gateway.url.rpartition(":")[2])
     pid = gateway.process.pid
-    judge(pid, log, f"http://{monitor}", ask, attack, port, count, least, MEMORY_BYTES)
+    judge(pid, log, gateway.monitor, ask, attack, port, count, least, MEMORY_BYTES)
     api.close()

@@ -55,10 +55,15 @@ class OwnGateway:
             time.sleep(0.05)
         raise AssertionError(f"exit {self.process.poll()}: {self.log.read_text()}")
 
-    def metrics(self) -> str:
+    @property
+    def monitor(self) -> str:
+        """The URL of the monitor, where an option of the command has one."""
         entries = map(json.loads, self.log.read_text().splitlines())
         [address] = [each["address"] for each in entries if each["event"] == "listening"]
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=SECONDS) as answer:
+        return f"http://{address}"
+
+    def metrics(self) -> str:
+        with urllib.request.urlopen(f"{self.monitor}/metrics", timeout=SECONDS) as answer:
             text: str = answer.read().decode()
             return text
 

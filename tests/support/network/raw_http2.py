@@ -106,7 +106,9 @@ class RawConnection:
 
     def _read(self) -> None:
         try:
-            self._read_frames()
+            # The server may end the connection at any time, or send nothing for long.
+            with suppress(OSError):
+                self._read_frames()
         finally:
             with self._changed:
                 self._is_closed = True

@@ -47,6 +47,11 @@ class StorageService:
             time.sleep(0.05)
         raise AssertionError(f"exit {self._process.poll()}: {self._log.read_text()}")
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def watch(self, path: str) -> str:
         """Return what the monitor answers."""
         entries = map(json.loads, self._log.read_text().splitlines())

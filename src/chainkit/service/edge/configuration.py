@@ -32,7 +32,11 @@ class EdgeTimes:
     request_seconds: int = 60
     """From a request's headers until its body has ended."""
     quiet_seconds: int = 60
-    """How long nothing of a stream goes either way: four heartbeats that nobody takes."""
+    """How long Envoy takes nothing of a stream, either way.
+
+    A heartbeat that waits in Envoy's buffer was taken: a reader that reads nothing, and for whom
+    less than ``buffer_bytes`` waits, keeps its stream and that place among those of its address.
+    """
     connection_seconds: int = 3600
     """How long a connection without a call stays open."""
     handshake_seconds: int = 20

@@ -65,6 +65,12 @@ class GatewayMonitor:
             for outcome in (_PUBLISHED, *_FAULTS):
                 self._publications.labels(destination, outcome)
         self._publications.labels("chain", _UNSERVED)
+        self._refusals = Counter(
+            f"{_PREFIX}_refusals",
+            "Calls that were refused, by method and by gRPC's code.",
+            ["method", "code"],
+            registry=registry,
+        )
         self._balance = self._gauge("balance_wei", "Wei of the account that pays, at the head.")
         self._waiting = self._gauge("waiting_transactions", "Sent, and not mined at the head.")
         self._oldest = self._gauge(
@@ -91,6 +97,10 @@ class GatewayMonitor:
         """Count a published or refused envelope."""
         destination = "chain" if publication.is_for_chain else "node"
         self._publications.labels(destination, outcome).inc()
+
+    def refused(self, method: str, code: str) -> None:
+        """Count a refused call."""
+        self._refusals.labels(method, code).inc()
 
     @property
     def paths(self) -> dict[str, Callable[[], Answer]]:

@@ -19,6 +19,7 @@ from chainkit.service.open_files import within_open_files
 from chainkit.service.process import ended_by_signals, open_server
 from chainkit.text.counting import counted
 from chainkit_gateway.clients import Clients, OpenLimits
+from chainkit_gateway.counting_gate import CountingGate
 from chainkit_gateway.fallen import Fallen
 from chainkit_gateway.handlers import PayerHandlers
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
@@ -78,7 +79,7 @@ async def serve(gateway: Gateway) -> None:
         methods["GrantUpload"] = gateway.upload_grants.grant_upload
     within_open_files(gateway.limits.connections)
     small = dict.fromkeys(("GetNodes", "GrantUpload"), SMALL_BYTES)
-    bounds = Bounds(calls=gateway.limits.calls or None)
+    bounds = Bounds(CountingGate(gateway.monitor.refused), gateway.limits.calls or None)
     server = open_server(Methods(of_callers=methods, request_bytes=small), services, bounds)
     watched = _watched(gateway)
     tasks = [asyncio.create_task(each) for each in _background_tasks(gateway)]

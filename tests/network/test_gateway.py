@@ -291,6 +291,9 @@ def test_publish__tokens_and_terms_are_kept__refuses_strangers_and_other_days(
             assert "expected 2 to 20 for a welcome" in caught.value.details()  # type: ignore[attr-defined]
         counts = gateway.metrics()
         assert 'publications_total{destination="node",outcome="published"} 3.0' in counts
+        refused = 'refusals_total{code="%s",method="PublishClientEnvelopes"} %s'
+        assert refused % ("UNAUTHENTICATED", 1.0) in counts
+        assert refused % ("INVALID_ARGUMENT", 3.0) in counts
     finally:
         gateway.stop()
 

@@ -1,0 +1,67 @@
+"""The gateway's gate: whatever a method refuses is counted, and passed on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+
+import pytest
+
+from chainkit.service.grpc_methods import Caller, Requests
+from chainkit.service.refusals import NotReady, Refusal
+from chainkit_gateway.counting_gate import CountingGate
+
+CALLER = Caller("ipv4:192.0.2.1:4000")
+
+
+async def refuses(request: bytes, _: Caller) -> bytes:
+    raise NotReady("chain", "an answer", "none")
+
+
+async def fails(request: bytes, _: Caller) -> bytes:
+    raise RuntimeError("a fault")
+
+
+async def answers(request: bytes, _: Caller) -> bytes:
+    return request
+
+
+async def refuses_later(requests: Requests, _: Caller) -> AsyncIterator[bytes]:
+    yield b"first"
+    raise NotReady("chain", "an answer", "none")
+
+
+@pytest.fixture
+def counts() -> Counter[tuple[str, str]]:
+    return Counter()
+
+
+@pytest.fixture
+def gate(counts: Counter[tuple[str, str]]) -> CountingGate:
+    return CountingGate(lambda method, code: counts.update([(method, code)]))
+
+
+def test_refusals__of_methods__are_counted_by_method_and_code(
+    gate: CountingGate, counts: Counter[tuple[str, str]]
+) -> None:
+    for method in (refuses, fails, refuses):
+        with pytest.raises(Refusal):
+            asyncio.run(gate.unary(method.__name__, method)(b"", CALLER))
+    assert asyncio.run(gate.unary("answers", answers)(b"a", CALLER)) == b"a"
+
+    assert counts == {("refuses", "UNAVAILABLE"): 2, ("fails", "INTERNAL"): 1}
+
+
+def test_refusal__of_a_stream__is_counted_behind_its_answers(
+    gate: CountingGate, counts: Counter[tuple[str, str]]
+) -> None:
+    async def read() -> list[bytes]:
+        found = []
+        with pytest.raises(NotReady):
+            async for each in gate.streaming("Watch", refuses_later)(b"", CALLER):
+                found.append(each)
+        return found
+
+    assert asyncio.run(read()) == [b"first"]
+    assert counts == {("Watch", "UNAVAILABLE"): 1}

@@ -20,8 +20,7 @@ from support.network import attackers
 from support.network.api import PAYER, Api
 from support.network.attackers import Attack, attacking
 from support.network.beside import Reader, refused, resident_bytes
-from support.network.certificates import make_pair
-from support.network.edge_network import write_pair
+from support.network.certificates import make_pair, write_pair
 from support.network.own_gateway import OwnGateway
 from support.network.real_nodes import RealNetwork, RealNode, becomes, real_network
 from support.seeds import only_in_soak

@@ -25,8 +25,7 @@ from support.chains.chain import Deployment
 from support.endpoints.fault_proxy import FaultProxy
 from support.network.api import Api
 from support.network.beside import Reader, refused, resident_bytes
-from support.network.certificates import make_pair
-from support.network.edge_network import write_pair
+from support.network.certificates import make_pair, write_pair
 from support.network.own_gateway import OwnGateway
 from support.network.real_nodes import RealNetwork, RealNode, becomes, real_network, until
 from support.network.storage_service import StorageService, content

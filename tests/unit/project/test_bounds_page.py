@@ -85,7 +85,7 @@ CODE = {
     "bytes that wait in a connection, each way": EDGE.buffer_bytes,
     "bytes of a request's headers": EDGE.header_bytes,
     "bytes of a request in JSON": MOST_JSON_BYTES,
-    "bytes that Envoy holds for all callers": EDGE.heap_bytes,
+    "bytes of memory, Envoy's and most of Python's": EDGE.heap_bytes,
     "unfinished requests of an address": UNFINISHED.requests_of_one,
     "unfinished requests of all": UNFINISHED.requests,
     "bytes of an address's requests under way": UNFINISHED.bytes_of_one,

@@ -45,8 +45,9 @@ class EdgeTimes:
     """Bytes that wait in one connection, each way."""
     header_bytes: int = 16 << 10
     """Bytes of a request's headers."""
-    heap_bytes: int = 1 << 30
-    """Bytes that Envoy holds for all callers; before that it ends the streams that hold most."""
+    heap_bytes: int = 1536 << 20
+    """Bytes of Envoy's allocator, which has most of Python's memory, too; before that, the streams
+    that hold most end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -182,7 +182,7 @@ def test_image__final_stage__is_slim_without_root_and_without_secrets() -> None:
     assert re.match(r"python:3\.11\.\d+-slim@", stage)
     assert project["requires-python"] == ">=3.11"
     [extras] = re.findall(r"chainkit\[(.*?)\]", stage)
-    assert {"backups", "gateway", "indexer", "node"} == set(extras.split(","))
+    assert {"backups", "gateway", "indexer", "node", "s3"} == set(extras.split(","))
     assert set(extras.split(",")) <= project["optional-dependencies"].keys()
     assert stage.index("USER chainkit") < stage.index("ENTRYPOINT")
     assert not re.search("PASSWORD|SECRET|KEYSTORE|TOKEN|^ARG", DOCKERFILE, re.MULTILINE)

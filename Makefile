@@ -64,6 +64,8 @@ $(STAMPS)/python: $(STAMPS)/uv requirements/dev.txt pyproject.toml
 	@# Compiled once, not by each process that cannot write beside them.
 	@uv pip sync --quiet --require-hashes --compile-bytecode requirements/dev.txt
 	@uv pip install --quiet --no-deps --no-build-isolation --editable .
+	@# Nodes and gateways start in no demo and no test without it.
+	@chainkit doctor --role node | grep '^missing.*libpython' || true
 	@touch $@
 
 $(STAMPS)/node: requirements/node.txt tools/install_node.sh | $(STAMPS)/uv

@@ -31,7 +31,7 @@ _OWN: Final = (UNFINISHED, TOO_LARGE)
 
 
 def count_edge(registry: CollectorRegistry, prefix: str) -> None:
-    """Add the counts to a service's metrics; all are 0 where Envoy does not hold the service."""
+    """Add the counts to a service's metrics; all are 0 in a process that is not Envoy's."""
     registry.register(_EdgeCounts(f"{prefix}_edge_ended"))
 
 

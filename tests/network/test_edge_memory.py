@@ -57,7 +57,7 @@ def test_requests_in_json__fill_the_memory__are_refused_and_counted_and_it_comes
         until(lambda: ended(small)["memory_full"] >= 1)
         full = resident_bytes(small.pid)
         fill(small, connections)
-        assert resident_bytes(small.pid) < full + BODIES * MOST_JSON_BYTES / 4
+        assert resident_bytes(small.pid) < full + BODIES * MOST_JSON_BYTES * 3 / 4
 
     until(lambda: resident_bytes(small.pid) < before + LEFT_BYTES)
     until(lambda: small.api.newest() == [])

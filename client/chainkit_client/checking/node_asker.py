@@ -19,7 +19,7 @@ from chainkit.nodes.connection import NodeConnection
 from chainkit.nodes.highest import find_highest
 from chainkit.nodes.outcomes import ConnectionLost, NodeLost, NodeUnreached
 from chainkit.protocol.envelope import stated_place
-from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.envelope_queries import page_behind
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.service.refusals import LIMIT_CODES, PassedOn
 from chainkit_client.breach import Breach
@@ -154,8 +154,7 @@ class NodeAsker:
     async def _page(
         self, originator_id: int, after_id: int, limit: int, answers: NodeAnswers
     ) -> Sequence[bytes]:
-        query = envelopes_behind(originator_id, after_id)
-        request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=limit)
+        request = page_behind(originator_id, after_id, limit)
         began = asked = time.monotonic()
         while True:
             try:

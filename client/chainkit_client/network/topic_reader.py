@@ -17,7 +17,7 @@ from typing import Final
 from chainkit.errors import ChainkitError, MalformedAnswer, MalformedData
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached
 from chainkit.protocol.envelope import stated_place
-from chainkit.protocol.envelope_queries import envelopes_behind, topics_behind
+from chainkit.protocol.envelope_queries import page_behind, topics_behind
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.topic_heads import Entry
 from chainkit.service.refusals import PassedOn
@@ -260,10 +260,7 @@ class TopicReader:
     async def _ask_for(self, node: AskedNode, place: Place, found: Followed) -> None:
         """Ask for what is in a place: no envelope waits for one of another topic."""
         originator_id, number = place
-        request = message_api_pb2.QueryEnvelopesRequest(
-            query=envelopes_behind(originator_id, number - 1), limit=1
-        )
-        page = await node.query(request, ASK_SECONDS)
+        page = await node.query(page_behind(originator_id, number - 1, 1), ASK_SECONDS)
         if not page or stated_place(page[0]) != place:
             self.topic.lacks(place, node.node_id)
             return

@@ -21,9 +21,8 @@ from chainkit.errors import (
 )
 from chainkit.nodes.channel import connect_blocking
 from chainkit.nodes.outcomes import as_endpoint_error
-from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.envelope_queries import page_behind
 from chainkit.protocol.methods import QUERY_ENVELOPES
-from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID
 
@@ -105,9 +104,7 @@ class NodeApi:
         raise AssertionError("unreachable")
 
     def _request(self, after: int, originator_id: int) -> bytes:
-        query = envelopes_behind(originator_id, after)
-        request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=self._page_rows)
-        return request.SerializeToString()
+        return page_behind(originator_id, after, self._page_rows).SerializeToString()
 
     def _parsed(self, answer: bytes) -> list[bytes]:
         try:

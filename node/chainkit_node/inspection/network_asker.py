@@ -22,7 +22,7 @@ from chainkit.nodes.channel import connect, why_unreached
 from chainkit.nodes.highest import find_highest
 from chainkit.nodes.outcomes import is_lost
 from chainkit.protocol.envelope import stated_place
-from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.envelope_queries import page_behind
 from chainkit.protocol.methods import (
     COMPARE_RANGES,
     QUERY_ENVELOPES,
@@ -249,9 +249,7 @@ async def _held(
             return int(response.highest_sequence_id)
 
     async def first_behind(after: int) -> int | None:
-        query = envelopes_behind(originator_id, after)
-        request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=1)
-        answer = await _call(connection, QUERY_ENVELOPES, request)
+        answer = await _call(connection, QUERY_ENVELOPES, page_behind(originator_id, after, 1))
         found = _parsed(Envelopes, answer or b"").envelopes
         return stated_place(found[0])[1] if found else None
 

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from chainkit.errors import ChainkitError, MalformedData
 from chainkit.nodes.channel import why_unreached
 from chainkit.nodes.outcomes import cursor_in, is_lost, status_details
-from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.envelope_queries import envelopes_behind, page_behind
 from chainkit.protocol.methods import QUERY_ENVELOPES, SUBSCRIBE_ENVELOPES
 from chainkit.protocol.proto import message_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
@@ -140,10 +140,8 @@ async def query(
     peer: Peer, originator_id: int, after_id: int, limit: int, seconds: float
 ) -> Sequence[bytes]:
     """Return a page of an originator's envelopes behind a sequence id, as a peer has it."""
-    request = message_api_pb2.QueryEnvelopesRequest(
-        query=envelopes_behind(originator_id, after_id), limit=limit
-    )
-    answer = await peer.call(QUERY_ENVELOPES, request.SerializeToString(), seconds)
+    request = page_behind(originator_id, after_id, limit).SerializeToString()
+    answer = await peer.call(QUERY_ENVELOPES, request, seconds)
     try:
         return Envelopes.FromString(answer).envelopes
     except DecodeError as error:

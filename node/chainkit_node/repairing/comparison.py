@@ -13,11 +13,11 @@ from google.protobuf.message import DecodeError
 
 from chainkit.errors import MalformedAnswer
 from chainkit.nodes.highest import find_highest
-from chainkit.protocol.envelope_queries import envelopes_behind
+from chainkit.protocol.envelope_queries import page_behind
 from chainkit.protocol.log_comparison import Comparison, Differences
 from chainkit.protocol.log_ranges import MOST_ASKED, LogRange, RangeContent
 from chainkit.protocol.originated_envelope import OriginatedEnvelope, parse_originated
-from chainkit.protocol.proto import message_api_pb2, node_api_pb2
+from chainkit.protocol.proto import node_api_pb2
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.grpc_methods import Unary
 from chainkit_node.types import HeldRanges
@@ -69,7 +69,7 @@ async def compare_by_queries(
     """
 
     async def behind(after: int) -> OriginatedEnvelope | None:
-        found = _envelopes(await call(_query(originator_id, after, 1)), originator_id)
+        found = await _page(call, originator_id, after, 1)
         return parse_originated(found[0][1]).envelope if found else None
 
     async def first_behind(after: int) -> int | None:
@@ -99,7 +99,7 @@ async def fetch(
         after, last = run.start - 1, run[-1]
         while after < last:
             limit = min(last - after, MOST_FETCHED)
-            found = _envelopes(await call(_query(originator_id, after, limit)), originator_id)
+            found = await _page(call, originator_id, after, limit)
             ids = [sequence_id for sequence_id, _ in found]
             if ids != sorted(set(ids)) or len(ids) > limit or (ids and ids[0] <= after):
                 expected = f"up to {limit} in order, behind {after}"
@@ -129,12 +129,8 @@ def _contents(comparison: Comparison, answer: bytes) -> list[RangeContent]:
     return [RangeContent(each.digests, each.expired) for each in message.contents]
 
 
-def _query(originator_id: int, after: int, limit: int) -> bytes:
-    query = envelopes_behind(originator_id, after)
-    return message_api_pb2.QueryEnvelopesRequest(query=query, limit=limit).SerializeToString()
-
-
-def _envelopes(answer: bytes, originator_id: int) -> list[tuple[int, bytes]]:
+async def _page(call: Unary, originator_id: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    answer = await call(page_behind(originator_id, after, limit).SerializeToString())
     try:
         envelopes = Envelopes.FromString(answer).envelopes
     except DecodeError as error:

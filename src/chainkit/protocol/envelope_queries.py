@@ -19,6 +19,14 @@ def envelopes_behind(originator_id: int, after_id: int) -> message_api_pb2.Envel
     )
 
 
+def page_behind(
+    originator_id: int, after_id: int, limit: int
+) -> message_api_pb2.QueryEnvelopesRequest:
+    """Ask for at most ``limit`` of one originator's envelopes behind a sequence id."""
+    query = envelopes_behind(originator_id, after_id)
+    return message_api_pb2.QueryEnvelopesRequest(query=query, limit=limit)
+
+
 def topics_behind(
     topics: Iterable[bytes], cursor: Mapping[int, int]
 ) -> message_api_pb2.EnvelopesQuery:

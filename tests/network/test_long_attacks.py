@@ -27,6 +27,8 @@ from support.seeds import only_in_soak
 
 TIMES: Final = {"header_seconds": 5, "request_seconds": 10, "quiet_seconds": 17}
 MEMORY_BYTES: Final = 150 << 20
+BACK_SECONDS: Final = 360
+"""Envoy's allocator keeps pages in case that the demand of the last minutes comes again."""
 MEMORY_BYTES_OF_QUERIES: Final = 50 << 20
 FLOOR_SECONDS: Final = {0.5: 0.25, 0.99: 1.0}
 """Delays of half and of nearly all readings that may always be: attackers take processors, too."""
@@ -82,14 +84,15 @@ def judge(
         code = process.exitcode
     took = time.monotonic() - began
     beside.close()
-    back = becomes(lambda: resident_bytes(pid) < memory + room, 60)
-    after = resident_bytes(pid)
+    ended = time.monotonic()
+    back = becomes(lambda: resident_bytes(pid) < memory + room, BACK_SECONDS)
+    after, back_after = resident_bytes(pid), time.monotonic() - ended
     new = log()[lines:]
     print(
         f"{attack}: {took:.1f} s, p50 {quiet.quantile(0.5):.4f} {beside.quantile(0.5):.4f}, "
         f"p99 {quiet.quantile(0.99):.4f} {beside.quantile(0.99):.4f}, "
         f"most {quiet.quantile(1):.3f} {beside.quantile(1):.3f}, "
-        f"MiB {memory >> 20} {most >> 20} {after >> 20}, "
+        f"MiB {memory >> 20} {most >> 20} {after >> 20} after {back_after:.0f} s, "
         f"counted {refused(monitor) - counted:g}, lines {len(new)} {new[:2]}"
     )
     assert code == 0, code

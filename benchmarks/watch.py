@@ -31,7 +31,7 @@ class Run:
     seconds: float
     """Time of the wall clock, from its start to its end."""
     cpu_seconds: float
-    """CPU time of the command and of its descendants that lived for a quarter of a second."""
+    """CPU time of the command and of its descendants that were seen at a look."""
     peak_mebibytes: float
     """The most memory that all of them held at once; pages that two share count twice."""
     own_peak_mebibytes: float = 0.0
@@ -43,9 +43,11 @@ def run(
     environment: Mapping[str, str],
     exit_codes: Sequence[int] = (0,),
     typed: str = "",
+    pause_seconds: float = _PAUSE_SECONDS,
 ) -> Run:
     """Run a command in the project's folder; ``typed`` is a person's input.
 
+    ``pause_seconds`` lie between two looks: a child that lives for less may not be seen.
     Raises CommandFailed for another exit code.
     """
     with tempfile.TemporaryFile("w+") as errors:
@@ -62,7 +64,7 @@ def run(
                 preexec_fn=end_with_parent,
             )
         try:
-            with _Watch(process.pid) as watch:
+            with _Watch(process.pid, pause_seconds) as watch:
                 output, _ = process.communicate(typed)
                 seconds = time.perf_counter() - started
         finally:
@@ -80,6 +82,7 @@ class _Watch:
     """Looks at a process and its descendants again and again, on a thread of its own."""
 
     pid: int
+    pause_seconds: float
     peak_mebibytes: float = 0.0
     own_peak_mebibytes: float = 0.0
     _cpu_seconds: dict[int, float] = field(default_factory=dict)
@@ -110,5 +113,5 @@ class _Watch:
             own, *others = map(process_mebibytes, processes)
             self.own_peak_mebibytes = max(self.own_peak_mebibytes, own)
             self.peak_mebibytes = max(self.peak_mebibytes, own + sum(others))
-            if self._ended.wait(_PAUSE_SECONDS):
+            if self._ended.wait(self.pause_seconds):
                 return

@@ -55,7 +55,9 @@ async def new_device(
     await clients.enter_async_context(messenger)
     await messenger.register(wallet)
     url, folder = services.storage_url, services.folder
-    return Device(messenger, HistoryExchange(messenger, store, gateway, url, folder))
+    return Device(
+        messenger, HistoryExchange(messenger, store, gateway, url, folder, services.engine.close)
+    )
 
 
 class Phone:

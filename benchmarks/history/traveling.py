@@ -17,6 +17,9 @@ from localnet.commands import CHAINKIT
 STEPS: Final = ("approve", "apply", "check")
 """The commands, in their order."""
 
+_PAUSE_SECONDS: Final = 0.03
+"""The MLS engine's child may live for a fifth of a second."""
+
 
 @dataclass(frozen=True, slots=True)
 class Traveled:
@@ -32,12 +35,6 @@ class Traveled:
     """How long coincurve recovers both keys of so many envelopes, on one thread."""
     file_bytes: int
     """The length of the file."""
-
-    @property
-    def engine_mebibytes(self) -> float:
-        """The most memory beside a command's process: its MLS engine."""
-        runs = self.approve, self.apply, self.check
-        return max(each.peak_mebibytes - each.own_peak_mebibytes for each in runs)
 
 
 def measure(count: int) -> Traveled:
@@ -59,4 +56,9 @@ def measure(count: int) -> Traveled:
 
 def _run(person: Person, home: Path, *words: str, typed: str = "") -> Run:
     command = [CHAINKIT, *person.words(home, *words)]
-    return run(command, person.registry.settings.environment, typed=f"{typed}\n")
+    return run(
+        command,
+        person.registry.settings.environment,
+        typed=f"{typed}\n",
+        pause_seconds=_PAUSE_SECONDS,
+    )

@@ -175,7 +175,9 @@ async def opened_on(
     with NodeEngine() as engine:
         gateway = Gateway(settings.gateway)
         async with Messenger(store, engine, chain, gateway, settings.retention_days) as messenger:
-            history = HistoryExchange(messenger, store, gateway, settings.storage, folder)
+            history = HistoryExchange(
+                messenger, store, gateway, settings.storage, folder, engine.close
+            )
             yield Client(messenger, store, chain, gateway, history, engine)
 
 

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -59,15 +60,18 @@ class HistoryExchange:
         gateway: Gateway,
         storage_url: str | None,
         folder: Path,
+        end_engine: Callable[[], None],
     ) -> None:
         """Take the messenger with its database, the gateway, and a folder for nameless files.
+
+        ``end_engine`` ends the child of the messenger's MLS engine until the engine's next call.
 
         ``storage_url`` names the storage service that the person trusts; without one nothing is
         asked for and nothing is given (H18). Raises ConfigurationError for another text than a URL.
         """
         self._store = store
         self._gateway = gateway
-        self._devices = OwnDevices(messenger, store)
+        self._devices = OwnDevices(messenger, store, end_engine)
         self._parts: tuple[Requester, Provider] | None = None
         if storage_url is not None:
             storage = StorageService(origin_of(storage_url, "storage service"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlalchemy import Connection, select
 
@@ -18,10 +18,11 @@ from chainkit_client.storage.sync_groups import forget_group, read_silent_groups
 class OwnDevices:
     """A messenger, as requests between a person's own devices need it."""
 
-    def __init__(self, messenger: Messenger, store: Store) -> None:
-        """Take the messenger, and the database of both."""
+    def __init__(self, messenger: Messenger, store: Store, end_engine: Callable[[], None]) -> None:
+        """Take the messenger, the database of both, and how to end the MLS engine's child."""
         self._messenger = messenger
         self._store = store
+        self._end_engine = end_engine
 
     @property
     def itself(self) -> bytes:
@@ -85,6 +86,10 @@ class OwnDevices:
     async def settle(self) -> None:
         """Send what waits. Raises the network's errors, and NotSettled."""
         await self._messenger.settle(groups=read_silent_groups)
+
+    def rest(self) -> None:
+        """Give back the memory of the MLS engine, which starts again with its next call."""
+        self._end_engine()
 
     @staticmethod
     def forget(connection: Connection, group_id: bytes) -> None:

@@ -124,6 +124,7 @@ class Provider:
             self._delete(ask)
             expected = f"an upload to {self._storage.origin}"
             raise InvalidRequest(f"request {request_id.hex()}", expected, "to another service")
+        self._devices.rest()
         with tempfile.TemporaryFile(dir=self._folder) as file:
             saved = await asyncio.to_thread(self._written, file, request, since_ns)
             response = await asyncio.to_thread(self._uploaded, file, request)

@@ -170,6 +170,7 @@ class Requester:
         if found.installation not in await self._devices.installations():
             self._end(request_id, RequestStatus.FAILED)
             raise ValidationFailed("response", "a device that is in the inbox now", "a revoked one")
+        self._devices.rest()
         try:
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 return await asyncio.to_thread(self._import, found, response, file)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from sqlalchemy import ColumnElement, Connection, Table, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, Table, func, or_, select
 
 from chainkit.documents.files import moved_into_place
 from chainkit.errors import ConfigurationError
@@ -178,11 +178,15 @@ class _Lines:
 
     def _skipped(self, group_id: bytes) -> list[Place]:
         """Return the places that were read and have no message: copies, and what nobody reads."""
-        known = self._places(_OWN, _OWN.c.group_id == group_id)
         results = schema.payload_results
-        is_of = results.c.topic == group_topic(group_id)
-        return sorted(self._places(results, is_of) - known)[-MOST_SKIPPED:]
+        read = _places(results, results.c.topic == group_topic(group_id))
+        skipped = read.except_(_places(_OWN, _OWN.c.group_id == group_id)).subquery()
+        last = select(skipped).order_by(
+            skipped.c.originator_id.desc(), skipped.c.sequence_id.desc()
+        )
+        found = self._connection.execute(last.limit(MOST_SKIPPED))
+        return sorted((row[0], row[1]) for row in found)
 
-    def _places(self, table: Table, condition: ColumnElement[bool]) -> set[Place]:
-        query = select(table.c.originator_id, table.c.sequence_id).where(condition)
-        return {(row[0], row[1]) for row in self._connection.execute(query)}
+
+def _places(table: Table, condition: ColumnElement[bool]) -> Select[tuple[Any, Any]]:
+    return select(table.c.originator_id, table.c.sequence_id).where(condition)

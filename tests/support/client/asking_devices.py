@@ -62,6 +62,7 @@ class FakeDevices:
         self._store = device.store
         self._person = person
         self.sent = 0
+        self.rests = 0
 
     async def installations(self) -> frozenset[bytes]:
         return frozenset(self._person.inbox)
@@ -93,6 +94,9 @@ class FakeDevices:
 
     async def settle(self) -> None:
         pass
+
+    def rest(self) -> None:
+        self.rests += 1
 
     @staticmethod
     def forget(connection: Connection, group_id: bytes) -> None:

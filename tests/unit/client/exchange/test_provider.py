@@ -22,6 +22,7 @@ from hypothesis.stateful import (
 from pyrage import x25519
 
 from chainkit_client.exchange import provider as provider_module
+from chainkit_client.exchange import requester as requester_module
 from chainkit_client.exchange.control import HistoryRequest, HistoryResponse, parse_control
 from chainkit_client.exchange.errors import (
     ExchangeError,
@@ -59,6 +60,29 @@ def request(person: Person, **values: Any) -> HistoryRequest:
         "expires_ns": person.now_ns + 10**9,
     }
     return HistoryRequest(**(given | values))
+
+
+def test_history__is_written_and_loaded__while_no_mls_engine_takes_memory(
+    person: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rested, write, load = list[int](), provider_module.write, requester_module.load
+
+    def written(*given: Any) -> Any:
+        rested.append(person.laptop_devices.rests)
+        return write(*given)
+
+    def loaded(*given: Any, **named: Any) -> Any:
+        rested.append(person.phone_devices.rests)
+        return load(*given, **named)
+
+    monkeypatch.setattr(provider_module, "write", written)
+    monkeypatch.setattr(requester_module, "load", loaded)
+    asked = person.ask()
+
+    person.approve(asked)
+    asyncio.run(person.requester.apply(asked.id))
+
+    assert rested == [1, 1]
 
 
 @pytest.mark.conforms("H14")
@@ -229,7 +253,7 @@ def test_request__where_history_is_off__is_deleted_unread(person: Person) -> Non
 def test_exchange__without_a_storage_service__is_off(person: Person) -> None:
     none: Any = None
 
-    exchange = HistoryExchange(none, person.laptop.store, none, None, Path())
+    exchange = HistoryExchange(none, person.laptop.store, none, None, Path(), none)
 
     assert (exchange.is_on, exchange.is_asked()) == (False, False)
     for side in ("requester", "provider"):

@@ -10,7 +10,7 @@ from typing import Final
 
 from chainkit.evidence.verdict import Verdict
 from chainkit.misbehavior.evidence import Weight
-from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.misbehavior.received_batch import HeldEnvelope
 from chainkit.misbehavior.types import Misbehavior
 from chainkit_client.breach import Breach
 from chainkit_client.checking.comparison import (

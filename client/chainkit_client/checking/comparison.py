@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from chainkit.misbehavior.judging import HeldEnvelope, may_have_expired
+from chainkit.misbehavior.received_batch import HeldEnvelope, may_have_expired
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
 from chainkit.types import NANOSECONDS_PER_SECOND, Place

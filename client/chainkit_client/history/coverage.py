@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from chainkit.misbehavior.judging import may_have_expired
+from chainkit.misbehavior.received_batch import may_have_expired
 from chainkit.types import Place
 from chainkit_client.groups.transcript import CHANGES
 from chainkit_client.history.served import Served, ServedEnvelope

@@ -12,7 +12,13 @@ from itertools import pairwise
 from typing import Protocol
 
 from chainkit.errors import MalformedAnswer, MalformedData
-from chainkit.misbehavior.judging import HeldEnvelope, HeldLog, Offence, as_held, judge_batch
+from chainkit.misbehavior.received_batch import (
+    HeldEnvelope,
+    HeldLog,
+    Offence,
+    as_held,
+    compare_batch,
+)
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.authenticated_data import AadBinding
 from chainkit.protocol.chain_time import block_timestamp
@@ -163,7 +169,7 @@ def _judged_originated(
                 verified[read.envelope.digest] = read.envelope
     new = {}
     for originator_id, received in by_originator.items():
-        judged = judge_batch(received, held.log(originator_id), now_ns, is_direct=False)
+        judged = compare_batch(received, held.log(originator_id), now_ns, is_direct=False)
         reading.breaches += map(_breach, judged.offences)
         reading.repeated += judged.repeated
         others = (verified.get(each.other.digest) for each in judged.disputes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 
-from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.misbehavior.received_batch import HeldEnvelope
 from chainkit.protocol.topic_heads import Entry
 
 

@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left
 from typing import BinaryIO, Final
 
-from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.misbehavior.received_batch import HeldEnvelope
 from chainkit.protocol.topic_heads import Entry
 from chainkit_client.reading.held import MemoryLog, MemoryLogs
 

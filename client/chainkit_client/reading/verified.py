@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
-from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.misbehavior.received_batch import HeldEnvelope
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.authenticated_data import AAD_FIELD, AadBinding, aad_binding
 from chainkit.protocol.envelope import (

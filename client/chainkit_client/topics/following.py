@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from chainkit.misbehavior.judging import may_have_expired
+from chainkit.misbehavior.received_batch import may_have_expired
 from chainkit.misbehavior.topic_evidence import TopicEvidence
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.topic_heads import Entry

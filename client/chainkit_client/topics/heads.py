@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import MalformedAnswer
-from chainkit.misbehavior.judging import HeldEnvelope
+from chainkit.misbehavior.received_batch import HeldEnvelope
 from chainkit.misbehavior.topic_evidence import TopicEvidence, contradiction
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.topic_heads import MOST_ENTRIES, Chain, Entry, TopicHead, read_topic_head

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from chainkit.errors import StoreError, StoreInUse, StoreUnavailable
-from chainkit.misbehavior.judging import MOST_IDS_AHEAD
+from chainkit.misbehavior.received_batch import MOST_IDS_AHEAD
 from chainkit.service.refusals import NotReady
 
 PATIENCE_SECONDS: Final = 3.0

@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
-from chainkit.misbehavior.judging import Offence
+from chainkit.misbehavior.received_batch import Offence
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 

@@ -15,7 +15,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from chainkit.misbehavior.judging import may_have_expired
+from chainkit.misbehavior.received_batch import may_have_expired
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import LEAST_RETENTION_SECONDS
 from chainkit.types import NANOSECONDS_PER_SECOND

@@ -20,7 +20,7 @@ from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
-from chainkit.misbehavior.judging import judge_batch
+from chainkit.misbehavior.received_batch import compare_batch
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.received_envelope import ReceivedEnvelope, read_received
@@ -211,7 +211,7 @@ class Intake:
             # A peer may hold what was pruned here, and what is stored never comes back.
             kept = _without_pruned(connection, received)
             held = StoredLog(connection, originator_id)
-            judged = judge_batch(kept, held, now_ns, is_direct)
+            judged = compare_batch(kept, held, now_ns, is_direct)
             self._found([*judged.new, *judged.late], [each.other for each in judged.disputes])
             new, late = store_judged(self._store, connection, judged, now_ns)
             ahead = self._ungiven.take(connection, [*judged.new, *judged.late])

@@ -18,7 +18,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from chainkit.errors import StoreError
-from chainkit.misbehavior.judging import Offence
+from chainkit.misbehavior.received_batch import Offence
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit.service.refusals import NotReady

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from chainkit.errors import ChainkitError, MalformedAnswer
-from chainkit.misbehavior.judging import may_have_expired
+from chainkit.misbehavior.received_batch import may_have_expired
 from chainkit.protocol.log_comparison import Differences
 from chainkit.protocol.methods import COMPARE_RANGES, QUERY_ENVELOPES
 from chainkit.service.grpc_methods import Unary

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Connection, insert, select, true
 
-from chainkit.misbehavior.judging import Gap, HeldEnvelope, Judged
+from chainkit.misbehavior.received_batch import BatchOutcome, Gap, HeldEnvelope
 from chainkit.protocol.originated_envelope import originator_digest, parse_originated
 from chainkit.protocol.received_envelope import ReceivedEnvelope
 from chainkit_indexer.storage.envelopes import StoredEnvelope
@@ -39,7 +39,7 @@ def read_after(
 
 
 class StoredLog:
-    """The stored envelopes of one originator, for ``judge_batch``."""
+    """The stored envelopes of one originator, for ``compare_batch``."""
 
     def __init__(self, connection: Connection, originator_id: int) -> None:
         """Read within a transaction."""
@@ -66,7 +66,7 @@ class StoredLog:
 
 
 def store_judged(
-    store: Store, connection: Connection, judged: Judged, now_ns: int
+    store: Store, connection: Connection, judged: BatchOutcome, now_ns: int
 ) -> tuple[list[StoredEnvelope], list[StoredEnvelope]]:
     """Store all that a batch of one originator changes, in the transaction that judged the batch.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from chainkit.misbehavior.judging import as_held
+from chainkit.misbehavior.received_batch import as_held
 from chainkit.protocol.originated_envelope import (
     OriginatedEnvelope,
     sign_originated,

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from chainkit.errors import ConfigurationError, StoreError, StoreInUse, StoreUnavailable
-from chainkit.misbehavior.judging import MOST_IDS_AHEAD
+from chainkit.misbehavior.received_batch import MOST_IDS_AHEAD
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.service.refusals import NotReady
 from chainkit.signatures import SigningKey

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from chainkit.misbehavior.judging import MOST_IDS_AHEAD
+from chainkit.misbehavior.received_batch import MOST_IDS_AHEAD
 from chainkit.protocol import payer_reports, strict
 from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.payer_envelope import MOST_PAID_LENGTH

@@ -12,7 +12,7 @@ from typing import Any
 
 from chainkit.errors import ChainkitError
 from chainkit.misbehavior.evidence import Weight, judge_safety
-from chainkit.misbehavior.judging import judge_batch
+from chainkit.misbehavior.received_batch import compare_batch
 from chainkit.misbehavior.report import LivenessRequest, parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.envelope import sign_originator_envelope
@@ -303,7 +303,7 @@ class SimulatedNode:
         key = source.signing_key
         received = [read_received(each, source.originator_id, key) for each in data]
         log = self.log(source.originator_id)
-        judged = judge_batch(received, log, self.now_ns(), source.is_direct)
+        judged = compare_batch(received, log, self.now_ns(), source.is_direct)
         for each in (*judged.new, *judged.late):
             log.store(each)
         self.filled += [(each.originator_id, each.sequence_id) for each in judged.late]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
-from chainkit.misbehavior.judging import Offence
+from chainkit.misbehavior.received_batch import Offence
 from chainkit.misbehavior.report import parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.received_envelope import ReceivedEnvelope

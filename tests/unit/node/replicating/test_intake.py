@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import select
 
 from chainkit.errors import InvalidSignature, MalformedEnvelope
-from chainkit.misbehavior.judging import Judged
+from chainkit.misbehavior.received_batch import BatchOutcome
 from chainkit.misbehavior.types import Misbehavior
 from chainkit.protocol.log_ranges import disputed_digest, envelope_digest, split
 from chainkit.protocol.received_envelope import ReceivedEnvelope
@@ -236,13 +236,13 @@ def test_take__every_second_id_then_all_others__no_transaction_changes_more_than
 ) -> None:
     log = NODE.log(240, seconds=0.001)
     sizes: list[int] = []
-    judge = intake.judge_batch
+    judge = intake.compare_batch
 
-    def counted(received: Sequence[ReceivedEnvelope], *arguments: Any) -> Judged:
+    def counted(received: Sequence[ReceivedEnvelope], *arguments: Any) -> BatchOutcome:
         sizes.append(len(received))
         return judge(received, *arguments)
 
-    monkeypatch.setattr(intake, "judge_batch", counted)
+    monkeypatch.setattr(intake, "compare_batch", counted)
     relayed = Source(NODE.node_id, NODE.key.public_key, is_direct=False)
 
     receiver.intake.take(log[1::2], relayed)

@@ -99,7 +99,7 @@ class Dispute:
 
 
 @dataclass(slots=True)
-class Judged:
+class BatchOutcome:
     """The outcome of a batch."""
 
     new: list[ReceivedEnvelope] = field(default_factory=list)
@@ -115,18 +115,18 @@ class Judged:
     """How many envelopes are not to be stored, because no log can have reached their ids."""
 
 
-def judge_batch(
+def compare_batch(
     received: Sequence[ReceivedEnvelope], held: HeldLog, now_ns: int, is_direct: bool
-) -> Judged:
+) -> BatchOutcome:
     """Compare envelopes of one originator, in the order in which they came.
 
     ``is_direct`` says that they came in the originator's own stream: then its order counts.
     ``now_ns`` is this node's clock in nanoseconds since 1970.
     """
-    judge = _Judge(held, now_ns, is_direct)
+    batch = _Batch(held, now_ns, is_direct)
     for each in received:
-        judge.take(each)
-    return judge.judged
+        batch.take(each)
+    return batch.outcome
 
 
 class Timed(Protocol):
@@ -145,9 +145,9 @@ def may_have_expired(before: Timed | None, now_ns: int) -> bool:
     return before is None or before.originator_ns <= now_ns - _RETENTION_NS + _CLOCKS_NS
 
 
-class _Judge:
+class _Batch:
     def __init__(self, held: HeldLog, now_ns: int, is_direct: bool) -> None:
-        self.judged = Judged()
+        self.outcome = BatchOutcome()
         self._held = held
         self._now_ns = now_ns
         self._is_direct = is_direct
@@ -176,13 +176,13 @@ class _Judge:
 
     def _take_known(self, known: HeldEnvelope, received: ReceivedEnvelope) -> None:
         if known.digest == received.digest:
-            self.judged.repeated += 1
+            self.outcome.repeated += 1
             return
-        self.judged.disputes.append(Dispute(known, received))
+        self.outcome.disputes.append(Dispute(known, received))
         self._accuse(received, Misbehavior.DUPLICATE_SEQUENCE_ID, known.envelope)
 
     def _take_late(self, received: ReceivedEnvelope) -> None:
-        self.judged.late.append(received)
+        self.outcome.late.append(received)
         before = self._neighbor(received.sequence_id, is_before=True)
         after = self._neighbor(received.sequence_id, is_before=False)
         if before is not None and before.originator_ns > received.originator_ns:
@@ -221,19 +221,19 @@ class _Judge:
         # Another node that lacks envelopes itself may hand on an id that its originator has
         # reached.
         is_offence = self._is_direct or self._is_impossible(received)
-        if is_offence and not self.judged.far:
+        if is_offence and not self.outcome.far:
             self._accuse(received, Misbehavior.OUT_OF_ORDER, *_evidence(self._last))
-        self.judged.far += 1
+        self.outcome.far += 1
 
     def _take_new(self, received: ReceivedEnvelope) -> None:
         last = self._last
-        self.judged.new.append(received)
+        self.outcome.new.append(received)
         first_missing = last.sequence_id + 1 if last else 1
         is_omitted = False
         if received.sequence_id > first_missing:
             is_omitted = self._is_direct and not may_have_expired(last, self._now_ns)
             missing = first_missing, received.sequence_id - 1
-            self.judged.gaps.append(Gap(received.originator_id, *missing, is_omitted))
+            self.outcome.gaps.append(Gap(received.originator_id, *missing, is_omitted))
         if is_omitted or (last is not None and last.originator_ns > received.originator_ns):
             self._accuse(received, Misbehavior.OUT_OF_ORDER, *_evidence(last))
         self._last = as_held(received)
@@ -251,7 +251,7 @@ class _Judge:
         self._add(received.originator_id, misbehavior, (received.envelope, *others))
 
     def _add(self, node_id: int, misbehavior: Misbehavior, envelopes: tuple[bytes, ...]) -> None:
-        self.judged.offences.append(Offence(node_id, misbehavior, envelopes))
+        self.outcome.offences.append(Offence(node_id, misbehavior, envelopes))
 
 
 def _evidence(held: HeldEnvelope | None) -> Iterable[bytes]:

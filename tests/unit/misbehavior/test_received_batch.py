@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chainkit.misbehavior.evidence import Weight, judge_safety
-from chainkit.misbehavior.judging import MOST_IDS_AHEAD, Judged, Offence, judge_batch
+from chainkit.misbehavior.received_batch import MOST_IDS_AHEAD, BatchOutcome, Offence, compare_batch
 from chainkit.misbehavior.report import parse_unsigned, safety_report
 from chainkit.misbehavior.types import Misbehavior
 from support import publishes
@@ -24,10 +24,10 @@ DAY = 24 * HOUR
 
 def taken(
     log: MemoryLog, envelopes: Sequence[bytes], now: float = 60.0, is_direct: bool = True
-) -> Judged:
+) -> BatchOutcome:
     """Judge a batch, and store what is to be stored."""
     now_ns = BEGIN_NS + int(now * SECOND_NS)
-    judged = judge_batch([NODE.received(each) for each in envelopes], log, now_ns, is_direct)
+    judged = compare_batch([NODE.received(each) for each in envelopes], log, now_ns, is_direct)
     for each in (*judged.new, *judged.late):
         log.store(each)
     return judged
@@ -47,7 +47,7 @@ def test_judge__an_honest_log_in_order__is_new_and_nothing_else() -> None:
     judged = taken(log, LOG)
 
     assert [each.envelope for each in judged.new] == LOG
-    assert judged == Judged(new=judged.new)
+    assert judged == BatchOutcome(new=judged.new)
 
 
 @pytest.mark.conforms("N31")
@@ -55,7 +55,7 @@ def test_judge__the_same_again__is_counted_only() -> None:
     log = MemoryLog()
     taken(log, LOG)
 
-    assert taken(log, [LOG[3], LOG[3], LOG[11]]) == Judged(repeated=3)
+    assert taken(log, [LOG[3], LOG[3], LOG[11]]) == BatchOutcome(repeated=3)
 
 
 @pytest.mark.conforms("N31", "N47")
@@ -97,7 +97,7 @@ def test_judge__one_time_for_two_envelopes__is_no_offence() -> None:
 
     judged = taken(log, [*LOG[:3], same])
 
-    assert judged == Judged(new=judged.new)
+    assert judged == BatchOutcome(new=judged.new)
     assert log.envelopes()[-2:] == [LOG[2], same]
 
 
@@ -159,7 +159,7 @@ def test_judge__a_late_one__fills_the_gap_and_is_compared_with_both_neighbors() 
     log = MemoryLog()
     taken(log, [*LOG[:3], *LOG[4:]])
 
-    assert taken(log, [LOG[3]]) == Judged(late=[NODE.received(LOG[3])])
+    assert taken(log, [LOG[3]]) == BatchOutcome(late=[NODE.received(LOG[3])])
     assert log.envelopes() == LOG
 
 
@@ -264,7 +264,7 @@ def test_judge__a_far_id_from_another_node__accuses_nobody_and_is_not_stored() -
 
     judged = taken(log, [NODE.signed(2_000_000, 20.0)], is_direct=False)
 
-    assert judged == Judged(far=1)
+    assert judged == BatchOutcome(far=1)
 
 
 @pytest.mark.parametrize("held", [[], LOG], ids=["nothing held", "all between has expired"])

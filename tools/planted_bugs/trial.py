@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import yaml
 
 from tools.breaking import Break, Copy
+from tools.conformance.demands import read_demands
 
 BUGS = Path(__file__).with_name("bugs.yaml")
 HUNTS = {
@@ -42,8 +43,13 @@ class Verdict:
 
 def bugs() -> list[Bug]:
     """Return all bugs, in the order of the file."""
+    demands = (each for chapter in read_demands() for each in chapter.demands)
+    breaks = {each.number: asdict(each.mutation) for each in demands if each.mutation is not None}
     rows = yaml.safe_load(BUGS.read_text(encoding="utf-8"))
-    return [Bug(**(row | {"lies": tuple(row.get("lies", ()))})) for row in rows]
+    return [
+        Bug(**(breaks.get(row.pop("demand", ""), {}) | row | {"lies": tuple(row.get("lies", ()))}))
+        for row in rows
+    ]
 
 
 def verdict(copy: Copy, bug: Bug) -> Verdict:

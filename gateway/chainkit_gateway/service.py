@@ -126,8 +126,8 @@ async def _repeat(seconds: float, task: Callable[[], Awaitable[None]]) -> None:
             await task()
         except Exception as error:
             # The service goes on; the task runs again at its next time.
-            text = f"chore: expected its end, got {error!r}"
-            log_event(LogEvent("chore_failed", text, level=logging.ERROR))
+            text = f"periodic task: expected its end, got {error!r}"
+            log_event(LogEvent("task_failed", text, level=logging.ERROR))
 
 
 async def _heartbeat(monitor: GatewayMonitor) -> None:

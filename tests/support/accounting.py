@@ -76,6 +76,14 @@ class Bookkeeper:
         found = [each for node_id in self.listing.nodes for each in other.reports(node_id)]
         return [self.books.take(each, self.listing) for each in found]
 
+    def catches_up(self, other: Bookkeeper) -> list[Outcome]:
+        """Take what another node has behind what is attested here, as a node asks for it."""
+        return [
+            self.books.take(report, self.listing)
+            for log_id in self.listing.nodes
+            for report in other.reports(log_id, self.attested(log_id))
+        ]
+
     def takes(self, report: PayerReport) -> Outcome:
         """Take a report that its originator has signed, whatever its content."""
         signed = sign_report(report, key_of(report.originator_id))

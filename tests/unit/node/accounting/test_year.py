@@ -71,13 +71,6 @@ def publish(
             node.holds(log_id, new)
 
 
-def ask(node: Bookkeeper, other: Bookkeeper) -> None:
-    """Take what another node has behind what is attested here, as a node asks for it."""
-    for log_id in node.listing.nodes:
-        for report in other.reports(log_id, node.attested(log_id)):
-            node.books.take(report, node.listing)
-
-
 def next_right(bad: Bookkeeper, last_id: int) -> PayerReport:
     with bad.store.reading() as connection:
         first_id = reported_through(connection, BAD) + 1
@@ -106,7 +99,7 @@ def test_year__a_node_lies_in_each_report__is_named_and_all_books_are_equal(
         for _ in range(2):
             for node in nodes:
                 for other in nodes:
-                    ask(node, other)
+                    node.catches_up(other)
 
     for node in (first, second):
         refused = node.refused()

@@ -80,9 +80,8 @@ class Log:
         """Delete what may be deleted of the own log."""
         pruning = Pruning(self.signer.node_id, True, now)
         store = self.books.store
+        store_digests(self.books, self.signer.node_id)
         with store.writing() as connection:
-            while store_ranges(connection, self.signer.node_id, 1_000):
-                pass
             found = pruning.find(connection, range(1, self.last_id + 1), 900, 8 << 20)
             return [
                 each.sequence_id for each in pruning.delete(connection, found, store.insert_rows)
@@ -130,6 +129,7 @@ class Away:
         # As from another node: nothing is judged before the originator has answered.
         source = Source(node_id, log.signer.key.public_key, is_direct=False)
         self.intake.take([each.envelope for each in rows], source)
+        store_digests(self.books, node_id)
         found = self._compared(log, node_id, now)
         self.keeper.answered(node_id, found.compared_through, found.only_there, found.expired_there)
 
@@ -164,6 +164,13 @@ def nodes(tmp_path: Path) -> Iterator[tuple[Log, Log, Away]]:
         asking = Away(away)
         stack.callback(asking.intake.close)
         yield Log(honest), Log(bad), asking
+
+
+def store_digests(books: Bookkeeper, originator_id: int) -> None:
+    """Store the digests of complete leaves, as a node does between two steps."""
+    with books.store.writing() as connection:
+        while store_ranges(connection, originator_id, 1_000):
+            pass
 
 
 def deletes_too_early(bad: Log, turn: int) -> None:

@@ -18,7 +18,7 @@ from support.network.real_nodes import RealNode, until
 HEAP_BYTES = 160 << 20
 BODIES = 300
 TAKEN_BYTES = BODIES * MOST_JSON_BYTES * 7 // 2
-"""One filling may take this; two take nearly five times their bodies, where nothing is refused."""
+"""One filling takes up to 2.6 times its bodies; a second one that is taken, too, as much again."""
 LEFT_BYTES = 150 << 20
 """The most that may be left behind an attack."""
 BACK_SECONDS = 360

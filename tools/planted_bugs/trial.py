@@ -46,9 +46,10 @@ def bugs() -> list[Bug]:
     demands = (each for chapter in read_demands() for each in chapter.demands)
     breaks = {each.number: asdict(each.mutation) for each in demands if each.mutation is not None}
     rows = yaml.safe_load(BUGS.read_text(encoding="utf-8"))
+    broken = [breaks[row.pop("demand")] if "demand" in row else {} for row in rows]
     return [
-        Bug(**(breaks.get(row.pop("demand", ""), {}) | row | {"lies": tuple(row.get("lies", ()))}))
-        for row in rows
+        Bug(**(known | row | {"lies": tuple(row.get("lies", ()))}))
+        for known, row in zip(broken, rows, strict=True)
     ]
 
 

@@ -2,7 +2,6 @@
 
 Steps are the beginning, the middle and the end of each transaction, and both sides of each call of
 the network. The network is files in a folder: what was written before the process ended is there.
-Python's own start takes long, so that each life is a fork of a process that has imported all.
 """
 
 from __future__ import annotations
@@ -11,13 +10,12 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -38,7 +36,7 @@ from support.client.group_network import (
     taken_apart,
 )
 from support.client.toy_engine import ToyEngine
-from support.project import TESTS
+from support.warm_parent import WarmParent
 
 
 class Countdown:
@@ -189,35 +187,19 @@ def live(database: str, folder: str, action: str, installation: str, step: int) 
     store.close()
 
 
-class Lives:
-    """A parent to fork from; use as a context manager."""
+class Lives(WarmParent):
+    """A parent to fork from."""
 
     def __init__(self) -> None:
-        paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "support.client.group_process"],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
+        super().__init__("support.client.group_process", environment=os.environ)
 
     def begin(self, *lives: tuple[str, str, str, str, int]) -> None:
         """Begin lives side by side; the arguments are those of ``live``."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(lives) + "\n")
-        self._process.stdin.flush()
+        self.ask(lives)
 
     def end(self) -> list[int]:
         """Wait for the lives that were begun; return exit codes, or minus the signals."""
-        assert self._process.stdout is not None
-        codes: list[int] = json.loads(self._process.stdout.readline())
+        codes: list[int] = self.answer()
         return codes
 
 

@@ -1,8 +1,8 @@
 """The real `chainkit` command, started by a fork of a process that has imported it already.
 
-Python's own start takes a second; two hundred deaths would take minutes. Each line on standard
-input is one life: arguments, and after how many seconds it is killed with SIGKILL (null: never).
-Each line on standard output says how it ended. The parent has a single thread.
+Each line on standard input is one life: arguments, and after how many seconds it is killed with
+SIGKILL (null: never). Each line on standard output says how it ended. The parent has a single
+thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import json
 import os
 import select
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Sequence
@@ -19,9 +18,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, Self
+from typing import Any
 
-from support.project import TESTS
+from support.warm_parent import WarmParent
 
 IMPORTED = (
     "alembic.command",
@@ -46,38 +45,22 @@ class Death:
     """The whole text on standard error."""
 
 
-class WarmIndexer:
-    """A parent to fork from; use as a context manager. ``log`` receives what the lives write."""
+class WarmIndexer(WarmParent):
+    """A parent to fork from. ``log`` receives what the lives write."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
         settings = {k: v for k, v in os.environ.items() if not k.startswith("CHAINKIT_")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "support.indexer.warm_indexer", str(log)],
-            env=settings | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate()
+        super().__init__("support.indexer.warm_indexer", str(log), environment=settings)
 
     def begin(self, arguments: Sequence[str], seconds: float | None = None) -> None:
         """Start `chainkit` with arguments, to be killed after so many seconds."""
-        assert self._process.stdin is not None
         self._log.unlink(missing_ok=True)
-        self._process.stdin.write(json.dumps([list(arguments), seconds]) + "\n")
-        self._process.stdin.flush()
+        self.ask([list(arguments), seconds])
 
     def end(self) -> Death:
         """Wait until the life that was begun is over."""
-        assert self._process.stdout is not None
-        was_killed, code = json.loads(self._process.stdout.readline())
+        was_killed, code = self.answer()
         return Death(was_killed, code, self.said)
 
     @property

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -28,14 +26,6 @@ from support.indexer.followed_inboxes import (
 SAFE = ContractWallet("safe")
 SAFE_ADDED = UpdatePost("add safe", update=update(INBOX, add(SAFE, ANN)))
 UNANSWERED = WalletUnanswered("wallet", "an answer", "none")
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    made = Node(tmp_path / "node.db")
-    yield made
-    made.log.close()
-    made.indexer.store.close()
 
 
 @pytest.mark.conforms("I15")

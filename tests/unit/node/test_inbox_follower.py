@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -30,14 +28,6 @@ from support.indexer.followed_inboxes import (
     Node,
     UpdatePost,
 )
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> Iterator[Node]:
-    made = Node(tmp_path / "node.db")
-    yield made
-    made.log.close()
-    made.indexer.store.close()
 
 
 @pytest.mark.conforms("N26", "I14")

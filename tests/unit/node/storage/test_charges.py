@@ -11,23 +11,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, delete
 
 from chainkit.protocol.charges import NO_CHARGE, Charge
-from chainkit.signatures import SigningKey
-from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_node.storage import charges, schema
 from chainkit_node.storage.charges import compute_report, insert_charges, next_report
-from support.chains.fake_chain import FakeChain
-from support.indexer.fake_node import open_store
 
-IDENTITY = Identity.of(FakeChain().deployment, SigningKey(b"\5" * 32).public_key)
 PAYERS = [bytes([each]) * 20 for each in (0, 1, 2, 255)]
 
 Log = dict[int, Charge]
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return open_store(tmp_path_factory.mktemp("charges") / "node.db", IDENTITY)
 
 
 @pytest.fixture

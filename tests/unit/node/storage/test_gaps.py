@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, delete
 
-from chainkit.signatures import SigningKey
-from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import (
@@ -22,15 +19,6 @@ from chainkit_node.storage.gaps import (
     read_filled_after,
     read_last_change,
 )
-from support.chains.fake_chain import FakeChain
-from support.indexer.fake_node import open_store
-
-IDENTITY = Identity.of(FakeChain().deployment, SigningKey(b"\5" * 32).public_key)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return open_store(tmp_path_factory.mktemp("gaps") / "node.db", IDENTITY)
 
 
 def clear(connection: Connection) -> None:

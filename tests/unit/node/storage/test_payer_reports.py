@@ -8,8 +8,6 @@ import pytest
 from sqlalchemy import Connection
 
 from chainkit.errors import StoreError
-from chainkit.signatures import SigningKey
-from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.store import Store
 from chainkit_node.storage.payer_reports import (
     MOST_REFUSED,
@@ -26,15 +24,6 @@ from chainkit_node.storage.payer_reports import (
     read_reports_behind,
     reported_through,
 )
-from support.chains.fake_chain import FakeChain
-from support.indexer.fake_node import open_store
-
-IDENTITY = Identity.of(FakeChain().deployment, SigningKey(b"\5" * 32).public_key)
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return open_store(tmp_path_factory.mktemp("payer_reports") / "node.db", IDENTITY)
 
 
 class Undone(Exception):

@@ -9,9 +9,7 @@ import pytest
 from sqlalchemy import Connection, delete
 
 from chainkit.protocol.charges import Charge
-from chainkit.signatures import SigningKey
 from chainkit_indexer.storage.envelopes import StoredEnvelope
-from chainkit_indexer.storage.identity import Identity
 from chainkit_indexer.storage.schema import envelopes
 from chainkit_indexer.storage.store import Store
 from chainkit_node.inspection.storage_status import read_storage
@@ -36,8 +34,6 @@ from chainkit_node.storage.stored_bytes import (
     StoredBytes,
     estimate_bytes,
 )
-from support.chains.fake_chain import FakeChain
-from support.indexer.fake_node import open_store
 from support.indexer.loop_results import idle
 
 A, B = 100, 200
@@ -45,12 +41,6 @@ MESSAGE, PACKAGE = b"\0group", b"\3installation"
 PAYERS = [bytes([each]) * 20 for each in range(1, 14)]
 DAY = 20_000
 NOW = DAY * DAY_SECONDS
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    identity = Identity.of(FakeChain().deployment, SigningKey(b"\5" * 32).public_key)
-    return open_store(tmp_path_factory.mktemp("stored") / "node.db", identity)
 
 
 @pytest.fixture

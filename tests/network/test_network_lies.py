@@ -278,6 +278,7 @@ def test_check__by_a_stranger__finds_each_lie_and_triage_takes_the_evidence(
         assert any(not each.report.is_from_node for each in hosted)
 
 
+@pytest.mark.conforms("3.2.7-1")
 def test_report__of_a_client_that_holds_topic_heads__is_taken_by_nodes_and_triage(
     story: Story, tmp_path: Path
 ) -> None:

@@ -6,16 +6,18 @@ import asyncio
 import random
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from chainkit.service.refusals import InvalidRequest
+from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_node.asked_by import ASKED_BY, AskedBy
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.types import Page, Selection
-from support.chains.fake_chain import FakeChain
+from support.chains.fake_chain import FakeChain, Post
 from support.indexer.fake_node import FakeNode
 
 TOPICS = [b"\1%d" % number for number in range(450)]
@@ -66,6 +68,27 @@ def test_page__by_topics_or_originators__gives_what_lies_behind_the_cursor_in_or
             fit = most_bytes // 9
             is_last = len(wanted) <= fit and len(wanted) < 450
             assert page == Page(wanted[: min(max(fit, 1), 450)], is_last)
+
+
+@pytest.mark.conforms("2.2.3-3", "2.2.4-3")
+def test_page__payloads_of_the_chain_and_of_a_node_on_one_topic__has_both(tmp_path: Path) -> None:
+    node = FakeNode(FakeChain(), tmp_path / "node.db")
+    node.chain.mine([Post("commit"), Post("update", TopicKind.IDENTITY_UPDATE)])
+    node.catch_up()
+    topics = [post.kind.topic(post.identifier) for post in node.chain.head.posts]
+    of_node = [StoredEnvelope(100, each, each, topics[each - 1], None, b"e" * 9) for each in (1, 2)]
+    with node.store.writing() as connection:
+        node.store.insert_envelopes(connection, of_node)
+
+    with closing(EnvelopeLog(node.store)) as log:
+        page = log.page(Selection(originator_ids=frozenset([0, 100])), 10, ALL_BYTES)
+        of_group = log.page(Selection(topics=frozenset(topics[:1])), 10, ALL_BYTES)
+    node.store.close()
+
+    assert [(row.originator_id, row.topic) for row in page.rows] == [
+        (originator_id, topic) for originator_id in (0, 100) for topic in topics
+    ]
+    assert [row.originator_id for row in of_group.rows] == [0, 100]
 
 
 def test_read_page__more_bytes_than_an_answer_has__gives_at_least_one(log: EnvelopeLog) -> None:

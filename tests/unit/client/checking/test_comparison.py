@@ -46,6 +46,7 @@ def omitted(logs: list[NodeLog], now_ns: int = NOW_NS) -> dict[int, tuple[int, .
     return {each.node_id: each.missing for each in find_omissions(logs, now_ns)}
 
 
+@pytest.mark.conforms("C4")
 def test_omissions__ids_below_a_nodes_last_one__are_left_out_and_others_are_witnesses() -> None:
     logs = [answered(LOG, 100), answered(without(3, 4, 7), 200)]
 

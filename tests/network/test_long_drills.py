@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -100,9 +101,17 @@ def begin(large: Drill, people: Sequence[NodeSdkClient]) -> list[Story]:
     return stories
 
 
-def play(person: NodeSdkClient, name: str, stories: Sequence[Story], renamers: int) -> None:
-    """Send texts to one's groups in turn, and rename those that one may rename now and then."""
+def play(
+    person: NodeSdkClient, name: str, stories: Sequence[Story], renamers: int, in_step: Barrier
+) -> None:
+    """Send texts to one's groups in turn, and rename those that one may rename now and then.
+
+    Senders keep in step: a stream lacks a commit that comes more than 100 texts after the one
+    before, and a member who has not read for so long sends three commits late (docs/gateway.md).
+    """
     for number, story in enumerate(islice(cycle(stories), TEXTS // SENDERS)):
+        if number % TEXTS_PER_NAME == 0:
+            in_step.wait(STORY_SECONDS)
         story.send(person, f"{name} {number}")
         may_rename = person in story.group.members[:renamers]
         if may_rename and number % TEXTS_PER_NAME < len(stories):
@@ -120,6 +129,7 @@ def test_ten_clients__reorgs_and_a_kill__all_that_was_sent_is_shown_once_in_one_
             each.stream(RETRY_SECONDS, syncs=False)
 
         with ThreadPoolExecutor(SENDERS) as pool:
+            in_step = Barrier(SENDERS)
             plays = [
                 pool.submit(
                     play,
@@ -127,6 +137,7 @@ def test_ten_clients__reorgs_and_a_kill__all_that_was_sent_is_shown_once_in_one_
                     f"person {place}",
                     [each for each in stories if person in each.group.members],
                     shape.gateways,
+                    in_step,
                 )
                 for place, person in enumerate(people[:SENDERS])
             ]

@@ -47,6 +47,7 @@ FLOOR_SECONDS: Final = 1.0
 """A delay that may always be."""
 UNFINISHED_BYTES: Final = UnfinishedLimits().bytes
 """Bytes of strangers' requests that a service may hold at a time, by its own bound."""
+GATEWAY_ADDRESS: Final = "127.0.0.3"
 LOOK_SECONDS: Final = 0.5
 ASK_SECONDS, DOWNLOAD_SECONDS, DOWNLOADS = 0.01, 0.4, 40
 """Pauses of honest clients, and downloads of one file: more are refused."""
@@ -136,6 +137,8 @@ def services(
         both = f"{endpoint.url} {network.chain.url}"
         network.settings = replace(network.settings, rpc_url=both)
         nodes = start_nodes(network)
+        # The gateway has an address of its own at its node, as the honest client has.
+        nodes[0].gate.source = GATEWAY_ADDRESS
         (folder / "gateway").mkdir()
         gateway = OwnGateway(
             *(network.settings, folder / "gateway", (nodes[0].node_id, nodes[0].gate.url)),

@@ -28,6 +28,7 @@ from chainkit.protocol.publish_rules.judgement import (
 from chainkit.protocol.publish_rules.refusal import PublishRefused, RefusalReason, refused
 from chainkit.service.refusals import InvalidRequest, Refusal
 from chainkit.types import BLOCKCHAIN_ORIGINATOR_ID, Cursor
+from chainkit_node.asked_by import ASKED_BY
 from chainkit_node.envelope_log import EnvelopeLog
 from chainkit_node.group_thread import GroupThread
 from chainkit_node.originating.freshness import ChainFreshness
@@ -39,6 +40,9 @@ from chainkit_node.types import NewEnvelope
 
 _MOST_PER_LOOK: Final = 100
 """Payloads that are judged at once, but for those of a larger request: the first waits for all."""
+
+_BYTES_OF_A_PAYLOAD: Final = 16 << 10
+"""Bytes that take as long to judge as one more payload."""
 
 _DAY_SECONDS: Final = 24 * 60 * 60
 
@@ -85,7 +89,7 @@ class Publisher:
         self._thread = GroupThread[_Request](
             "judge",
             self._judge_all,
-            lambda each: len(each.envelopes),
+            _parts,
             _MOST_PER_LOOK,
             most_seconds=MOST_WAITING_SECONDS,
         )
@@ -93,13 +97,15 @@ class Publisher:
     def accept(self, envelopes: Sequence[bytes]) -> Answer:
         """Judge a request's envelopes; the future has the stored envelopes, in their order.
 
+        Callers take turns, as ``asked_by`` names them.
+
         The future has NotReady where the chain's latest state is not known, the disk is almost
         full, or the registry does not list this node; InvalidRequest with the broken rule; Conflict
         with the node's cursor; Unauthenticated for a payer that is not allowed; or Overloaded above
         a payer's rate, which is also raised where too many requests wait.
         """
-        request = _Request(envelopes, Future())
-        self._thread.put(request)
+        request, asked_by = _Request(envelopes, Future()), ASKED_BY.get()
+        self._thread.put(request, "" if asked_by is None else asked_by.name)
         return request.answer
 
     def close(self) -> None:
@@ -153,6 +159,11 @@ def _refusing(requests: Sequence[_Request | _ReadRequest]) -> Iterator[None]:
         for each in requests:
             if each.answer.set_running_or_notify_cancel():
                 each.answer.set_exception(refusal)
+
+
+def _parts(request: _Request) -> int:
+    """Return how much there is to judge, in payloads of a usual size."""
+    return sum(1 + len(each) // _BYTES_OF_A_PAYLOAD for each in request.envelopes)
 
 
 def _read(request: _Request) -> _ReadRequest | None:

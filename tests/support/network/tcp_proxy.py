@@ -71,6 +71,8 @@ class Gate:
         self._port = 0
         self.target = 0
         """The port that the node listens on."""
+        self.source: str | None = None
+        """The address from which the node sees all readers come, where it is not the usual one."""
 
     @property
     def url(self) -> str:
@@ -126,7 +128,7 @@ class Gate:
         self._connections.add(connection)
         connection.treat(self.mode_of(connection.reader))
         try:
-            await connection.carry(self.target)
+            await connection.carry(self.target, self.source)
         finally:
             connection.treat(Mode.CUT)
             self._connections.discard(connection)
@@ -158,13 +160,14 @@ class _Connection:
             for each in self._writers:
                 each.transport.abort()
 
-    async def carry(self, port: int) -> None:
+    async def carry(self, port: int, address: str | None) -> None:
         """Carry bytes in both directions until one of the ends is closed."""
         await self._passes.wait()
         if self._is_cut:
             return
         try:
-            source, sink = await asyncio.open_connection("127.0.0.1", port)
+            own = (address, 0) if address else None
+            source, sink = await asyncio.open_connection("127.0.0.1", port, local_addr=own)
         except OSError:
             return
         self._writers.append(sink)

@@ -21,7 +21,9 @@ from support.network.real_nodes import RealNode, becomes, until
 
 QUERY, STREAM = (f"/{REPLICATION}/{name}" for name in ("QueryEnvelopes", "SubscribeEnvelopes"))
 TIMES = {"header_seconds": 2, "request_seconds": 3, "quiet_seconds": 3, "handshake_seconds": 2}
-STREAMS_OF_CONNECTION = 1100
+STREAMS_OF_CONNECTION = 900
+"""Envoy closes a connection for which more than 1,000 resets wait: on a busy machine all end at
+once."""
 CONNECTIONS = 100
 UNFINISHED = UnfinishedLimits()
 

@@ -107,15 +107,16 @@ class Messenger:
         """
         self._store = store
         self._engine = engine
-        self._session = NetworkSession(chain, gateway, store)
-        self._key_packages = OwnKeyPackages(self._session, store, engine)
+        self.session = NetworkSession(chain, gateway, store)
+        """The connections, for questions that are not of groups."""
+        self._key_packages = OwnKeyPackages(self.session, store, engine)
         self._syncs: dict[bytes, GroupSync] = {}
         self._network = GroupNetwork(
-            self._session, engine, lambda group: self._sync_of(group).topic, retention_days
+            self.session, engine, lambda group: self._sync_of(group).topic, retention_days
         )
-        self._welcomes = OwnWelcomes(self._session)
+        self._welcomes = OwnWelcomes(self.session)
         self._groups: Groups | None = None
-        self._proofs = MemberProofs(self._session, store)
+        self._proofs = MemberProofs(self.session, store)
 
     async def __aenter__(self) -> Self:
         """Return the messenger; the end of the block closes the connections."""
@@ -123,7 +124,7 @@ class Messenger:
 
     async def __aexit__(self, *error: object) -> None:
         """Close the connections; the caller closes database and engine."""
-        await self._session.close()
+        await self.session.close()
 
     # The installation and its inbox.
 
@@ -147,7 +148,7 @@ class Messenger:
         A second call continues where the first one ended. Raises the network's errors, and
         NotSettled where nodes do not serve the inbox in time.
         """
-        await self._session.refresh()
+        await self.session.refresh()
         signer = WalletSigner(wallet)
         inbox_id = derive_inbox_id(signer.identifier, nonce)
         installation = self._own_installation(inbox_id)
@@ -160,15 +161,15 @@ class Messenger:
         self, wallet: SigningKey, backup: Installation, package: KeyPackage
     ) -> None:
         """Put an installation that only reads into the own inbox, and offer its key package."""
-        await self._session.refresh()
+        await self.session.refresh()
         await self._registered(WalletSigner(wallet), backup, self.inbox_id)
         payload = key_package_payload(backup.public_key, package.public)
-        await self._session.publisher.publish(payload, time.time_ns())
+        await self.session.publisher.publish(payload, time.time_ns())
 
     async def find_inbox(self, name: str) -> Inbox:
         """Return an inbox by its id in hex or by an address, as the chain has it."""
-        await self._session.refresh()
-        return await find_inbox(self._session, name)
+        await self.session.refresh()
+        return await find_inbox(self.session, name)
 
     # The wishes of the user.
 
@@ -236,7 +237,7 @@ class Messenger:
         This client adds no such member, and follows a commit of another client that does. Raises
         the network's errors.
         """
-        await self._session.refresh()
+        await self.session.refresh()
         return await self._proofs.impostors(self.members(group_id))
 
     def messages(self, group_id: bytes) -> list[Message]:
@@ -253,7 +254,7 @@ class Messenger:
         By installation: the time of its addition, in nanoseconds since 1970. Such an installation
         may not have joined: invite it again, by its removal and addition.
         """
-        before_ns = self._session.now_ns() - UNHEARD_SECONDS * NANOSECONDS_PER_SECOND
+        before_ns = self.session.now_ns() - UNHEARD_SECONDS * NANOSECONDS_PER_SECOND
         return unheard(self.messages(group_id), self.installation.public_key, before_ns)
 
     def intents(self, group_id: bytes) -> list[Intent]:
@@ -277,9 +278,9 @@ class Messenger:
         call continues after NodesSilent, ChainError, EngineFailed, StoreError and the like. The
         failure of one group is raised once all other groups are done.
         """
-        await self._session.refresh()
+        await self.session.refresh()
         failure: ChainkitError | None = await self._welcomes.take(self._opened)
-        await self._session.ask_for_promised()
+        await self.session.ask_for_promised()
         await self._key_packages.keep_offering(self.installation)
         rounds = {}
         wanted = None if groups is None else self._read(groups)
@@ -309,9 +310,9 @@ class Messenger:
 
         A group costs one question, however long it is. Reorgs are looked for by ``sync`` alone.
         """
-        await self._session.refresh()
+        await self.session.refresh()
         topics = {group_topic(each.id): each.id for each in self._opened.groups()}
-        found = await topics_with_news(self._session, self._store, topics)
+        found = await topics_with_news(self.session, self._store, topics)
         return await self.sync(lambda _: [topics[each] for each in found])
 
     async def check_history(self) -> list[Coverage]:
@@ -319,8 +320,8 @@ class Messenger:
 
         Raises the network's errors.
         """
-        await self._session.refresh()
-        return await check_groups(self._session, self._store)
+        await self.session.refresh()
+        return await check_groups(self.session, self._store)
 
     async def sync_group(self, group_id: bytes) -> Round:
         """Read one group's new envelopes, and do the group's waiting work."""
@@ -359,14 +360,14 @@ class Messenger:
     def _opened(self) -> Groups:
         if self._groups is None:
             _ = self.installation
-            keys = self._session.keys
+            keys = self.session.keys
             self._groups = Groups(self._store, self._engine, keys.chain_ids, keys.sparse_ids)
         return self._groups
 
     def _sync_of(self, group_id: bytes) -> GroupSync:
         if group_id not in self._syncs:
             opened = self._opened
-            self._syncs[group_id] = GroupSync(self._session, self._store, opened, group_id)
+            self._syncs[group_id] = GroupSync(self.session, self._store, opened, group_id)
         return self._syncs[group_id]
 
     async def _installations_of(self, names: Iterable[str]) -> tuple[bytes, ...]:
@@ -378,7 +379,7 @@ class Messenger:
         self, wallet: WalletSigner, installation: Installation, inbox_id: bytes, nonce: int = 0
     ) -> Inbox:
         given = wallet, installation, inbox_id, nonce
-        inbox = await registered(self._session, *given, REGISTER_SECONDS)
+        inbox = await registered(self.session, *given, REGISTER_SECONDS)
         if inbox is None:
             expected = f"this installation in it after {REGISTER_SECONDS:g} s"
             raise NotSettled("inbox", expected, "none yet: register again")

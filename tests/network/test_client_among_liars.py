@@ -181,7 +181,7 @@ async def revoke_the_first_of_two(people: People, name: str) -> tuple[str, list[
     steps = [(RevokeAssociation(revoked), [WalletSigner(wallet)])]
     now_ns = time.time_ns()
     payload = identity_payload(inbox.id, written_update(inbox.id, now_ns, steps), None)
-    await both[1]._session.publisher.publish(payload, now_ns)
+    await both[1].session.publisher.publish(payload, now_ns)
     return account.address, both
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
@@ -11,7 +10,6 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -20,16 +18,9 @@ from typing import Any
 
 import pytest
 
-from chainkit.identity.actions import RevokeAssociation
-from chainkit.identity.identifiers import MemberIdentifier, MemberKind
-from chainkit.identity.writing import WalletSigner, written_update
-from chainkit.terminal.keystore import open_keystore
 from chainkit_client.exchange.errors import NetworkError
 from chainkit_client.exchange.origin import origin_of
 from chainkit_client.exchange.storage_service import StorageService as Asked
-from chainkit_client.home import HomeFolder, opened
-from chainkit_client.network.inboxes import updates_of
-from chainkit_client.network.payloads import identity_payload
 from localnet.commands import Settings
 from localnet.network import Network
 from support.command_line import run
@@ -243,7 +234,7 @@ def test_request__denied_or_of_a_revoked_device__brings_nothing(world: World) ->
     request_id, pin = ask_again(world)
     assert [each["id"] for each in laptop.do("history", "list")] == [request_id]
 
-    asyncio.run(revoke(laptop, phone.do("whoami")["installation"]))
+    laptop.say("device", "revoke", phone.do("whoami")["installation"], "--yes")
 
     refusal = laptop.fail("history", "approve", request_id, typed=f"{pin}\n")
     assert "devices that are in your inbox now" in refusal
@@ -253,23 +244,6 @@ def test_request__denied_or_of_a_revoked_device__brings_nothing(world: World) ->
     assert states[-2:] == ["pending", "pending"]
     laptop.say("history", "storage", "--off")
     assert "a storage service" in laptop.fail("history", "list")
-
-
-async def revoke(person: Person, installation: str) -> None:
-    """The person's wallet revokes a device, and nodes have it."""
-    home = HomeFolder(person.home)
-    signer = WalletSigner(open_keystore(home.wallet_path, person.password))
-    async with opened(home, person.password) as client:
-        session, inbox_id = client.messenger._session, client.messenger.inbox_id
-        await session.refresh()
-        gone = MemberIdentifier(MemberKind.INSTALLATION, bytes.fromhex(installation))
-        now_ns = time.time_ns()
-        update = written_update(inbox_id, now_ns, [(RevokeAssociation(gone), (signer,))])
-        before = await updates_of(session, inbox_id)
-        payload = identity_payload(inbox_id, update, max(before))
-        await session.publisher.publish(payload, now_ns)
-        while len(await updates_of(session, inbox_id)) == len(before):
-            await asyncio.sleep(0.1)
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_client__strangers_name_old_ids_of_another_topic__accuses_nobody(
         for welcome in welcomes:
             stranger_says(network, group_id, stated_place(welcome)[1])
         ben = await company.people.open("ben")
-        ben._session.now_ns = clock = Clock()
+        ben.session.now_ns = clock = Clock()
         await ben.sync()
         clock.ahead_ns = int((PATIENCE_SECONDS + 1) * SECOND_NS)
         await ben.sync()
@@ -281,7 +281,7 @@ def test_client__two_copies_of_a_home_use_one_key__others_read_that_a_message_is
         await company.ann.settle()
         twin = await company.people.open("twin")
         # It sends before it reads.
-        await twin._session.refresh()
+        await twin.session.refresh()
         twin.send(group_id, "lost")
         await advance(twin._opened, twin._network, group_id, time.time_ns())
         await company.ben.sync()
@@ -351,7 +351,7 @@ def test_client__the_invited_says_nothing__tells_that_it_may_not_have_joined(
     async def play(group_id: bytes) -> None:
         ben = company.ben.installation.public_key
         clock = Clock()
-        monkeypatch.setattr(company.ann._session, "now_ns", clock)
+        monkeypatch.setattr(company.ann.session, "now_ns", clock)
 
         assert company.ann.unheard(group_id) == {}
         clock.ahead_ns = (UNHEARD_SECONDS + SECONDS) * SECOND_NS

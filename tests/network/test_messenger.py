@@ -161,7 +161,7 @@ def test_messenger__commit_is_mined_while_a_message_is_on_its_way__message_arriv
     async def play(people: People) -> None:
         ann, ben, group_id = await people.two_in_a_group()
         await ben.sync()
-        gateway, is_first = ben._session.gateway, [True]
+        gateway, is_first = ben.session.gateway, [True]
 
         async def publish(
             client_envelopes: Sequence[bytes], seconds: float, retention_days: int | None
@@ -193,7 +193,7 @@ def test_messenger__somebody_takes_anothers_name__is_not_added_and_told_where_an
         # Somebody makes an installation that calls itself ben's, and ann puts it into the group.
         mallory = await people.open("mallory")
         installation = mallory._own_installation(ben.inbox_id)
-        await mallory._session.refresh()
+        await mallory.session.refresh()
         await mallory._key_packages.offer(installation)
         ann._opened.queue(group_id, AddMembers((installation.public_key,)))
         await ann.settle()
@@ -259,8 +259,8 @@ def test_messenger__a_node_shows_another_message_than_its_head_has__reads_the_tr
         ben.accept(group_id)
         ann.send(group_id, "true words")
         await ann.settle()
-        honest = ben._session.nodes_for
-        cast(Any, ben._session).nodes_for = lambda topic: [
+        honest = ben.session.nodes_for
+        cast(Any, ben.session).nodes_for = lambda topic: [
             TwoHistories(each, key) if topic == group_topic(group_id) else each
             for each in honest(topic)
         ]

@@ -364,7 +364,7 @@ OF_OUR_OWN = {
     "read_received_publish": "read_received",
     "read_publish_answer": "read_envelope",
     "parse_proposal": "parse_json, and the owners' own files",
-    "read_inbox": "read_update",
+    **dict.fromkeys(("read_devices", "read_inbox"), "read_update"),
 }
 """Decoders of bytes that no stranger chooses, or that others decode first."""
 

@@ -28,6 +28,11 @@ _COMMANDS: Final = {
         "check_command",
         "Compare all nodes with each other and with the chain; report what they do wrong.",
     ),
+    "device": LazyCommand(
+        "chainkit_client.cli.devices",
+        "device",
+        "List your devices, and revoke one that you lost.",
+    ),
     "doctor": LazyCommand(
         "chainkit_client.cli.doctor",
         "doctor_command",

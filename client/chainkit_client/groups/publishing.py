@@ -15,7 +15,9 @@ from typing import Final, Protocol
 
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import Groups, OutgoingWelcome
+from chainkit_client.groups.revoked import queue_removal
 from chainkit_client.intents.rows import Intent
+from chainkit_client.mls.engine import Member
 from chainkit_client.storage.schema import IntentState
 
 _TO_DO: Final = (IntentState.PUBLISHED, IntentState.TO_SEND)
@@ -53,6 +55,9 @@ class Network(Protocol):
     async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
         """Return the newest key package of each installation that offers one."""
 
+    async def revoked(self, members: Sequence[Member]) -> frozenset[bytes]:
+        """Return the keys of members that their own inboxes revoked, as far as is known now."""
+
     async def publish(self, outgoing: Outgoing) -> Answer:
         """Send a payload."""
 
@@ -70,9 +75,14 @@ class Network(Protocol):
 async def advance(groups: Groups, network: Network, group_id: bytes, now_ns: int) -> None:
     """Do the next possible step of each intent of a group, in the order of ids.
 
-    ``now_ns`` is the client's clock in nanoseconds since 1970.
+    Where a commit waits, members that were revoked are removed first. ``now_ns`` is the client's
+    clock in nanoseconds since 1970.
     """
-    for intent in groups.intents(group_id, _TO_DO):
+    intents = groups.intents(group_id, _TO_DO)
+    if any(each.is_commit and each.state is IntentState.TO_SEND for each in intents):
+        removal = await queue_removal(groups, network.revoked, group_id)
+        intents = [*filter(None, [removal]), *intents]
+    for intent in intents:
         if intent.state is IntentState.PUBLISHED:
             await _look_up(groups, network, intent, now_ns)
         elif intent.state is IntentState.TO_SEND:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import grpc
@@ -16,12 +15,13 @@ from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
 from chainkit_client.groups.building import Outgoing
 from chainkit_client.groups.groups import OutgoingWelcome
 from chainkit_client.groups.publishing import Answer, PublishOutcome
-from chainkit_client.mls.engine import Member, MlsEngine, MlsRefused
+from chainkit_client.mls.engine import Member, MlsEngine
 from chainkit_client.network.inboxes import is_genuine
-from chainkit_client.network.payloads import offered_key_package, welcome_payload
+from chainkit_client.network.key_packages import valid_offers
+from chainkit_client.network.payloads import welcome_payload
 from chainkit_client.network.publisher import OutcomeUnknown
+from chainkit_client.network.revocations import Revocations
 from chainkit_client.network.session import NetworkSession
-from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.topics.following import Topic
 
 LOST_SECONDS: Final = 60
@@ -50,6 +50,7 @@ class GroupNetwork:
         self._engine = engine
         self._topic_of = topic_of
         self._retention_days = retention_days
+        self._revocations = Revocations(session)
         self.unreached: NodeUnreached | None = None
         """The error where the last payload was not sent without a connection to the gateway."""
 
@@ -70,15 +71,17 @@ class GroupNetwork:
         """
         found: dict[bytes, bytes] = {}
         for installation in installations:
-            offers = await self._session.read_topic(TopicKind.KEY_PACKAGE.topic(installation))
-            newest_first = sorted(offers, key=_age, reverse=True)
-            valid = self._valid(newest_first, installation)
+            valid = await valid_offers(self._session, self._engine, installation)
             is_backup = any(member.is_backup for _, member in valid)
             for offer, member in valid:
                 if member.is_backup == is_backup and await is_genuine(self._session, member):
                     found[installation] = offer
                     break
         return found
+
+    async def revoked(self, members: Sequence[Member]) -> frozenset[bytes]:
+        """Return the members that their own inboxes revoked, of some inboxes; see Revocations."""
+        return await self._revocations.of(members)
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         """Send a payload through the gateway."""
@@ -128,21 +131,3 @@ class GroupNetwork:
         except OutcomeUnknown as error:
             return Answer(PublishOutcome.UNKNOWN, str(error))
         return Answer(PublishOutcome.TAKEN)
-
-    def _valid(
-        self, offers: Iterable[VerifiedEnvelope], installation: bytes
-    ) -> list[tuple[bytes, Member]]:
-        """Return the key packages that the installation signed, and whose time it is."""
-        valid = []
-        for each in offers:
-            offer = offered_key_package(each.client.client_envelope)
-            with suppress(MlsRefused):
-                member = self._engine.describe_key_package(offer)
-                if member.public_key == installation:
-                    valid.append((offer, member))
-        return valid
-
-
-def _age(offer: VerifiedEnvelope) -> tuple[int, int]:
-    package = offer.client.key_package
-    return 0 if package is None else package.not_before, offer.originator_ns

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from chainkit.errors import ChainkitError, MalformedData, RefusedUpdate
 from chainkit.identity.identifiers import MemberKind, parse_inbox_id, wallet
-from chainkit.identity.state import AssociationState
+from chainkit.identity.state import Accepted, AssociationState
 from chainkit.identity.update import update_in
 from chainkit.identity.validation import validate
 from chainkit.nodes.outcomes import NodeLost, NodeUnreached
@@ -46,20 +46,35 @@ class Inbox:
     """Addresses in lower case."""
     installations: tuple[bytes, ...]
     """32 bytes each, in the order of their keys."""
+    revoked: frozenset[bytes] = frozenset()
+    """32 bytes each: installations that were in the inbox, and are not any more."""
 
 
-def read_inbox(inbox_id: bytes, updates: Iterable[bytes]) -> Inbox | None:
-    """Return an inbox after its updates, which are in the chain's order; None before the first.
+def accepted_updates(
+    inbox_id: bytes, updates: Mapping[Place, bytes]
+) -> Iterator[tuple[Place, Accepted]]:
+    """Yield the updates of an inbox that break no rule, in the chain's order, by place.
 
-    Updates are ClientEnvelopes. An update that breaks a rule changes nothing. Signatures of
-    contract wallets are not checked: an update with such a signature counts as refused here.
+    Updates are ClientEnvelopes. Signatures of contract wallets are not checked: an update with
+    such a signature counts as refused here.
     """
     state: AssociationState | None = None
-    for each in updates:
+    for place in sorted(updates):
         try:
-            state = validate(state, inbox_id, update_in(each)).state
+            accepted = validate(state, inbox_id, update_in(updates[place]))
         except (RefusedUpdate, MalformedData):
             continue
+        state = accepted.state
+        yield place, accepted
+
+
+def read_inbox(inbox_id: bytes, updates: Mapping[Place, bytes]) -> Inbox | None:
+    """Return an inbox after ClientEnvelopes with its updates, by place; None before the first."""
+    state: AssociationState | None = None
+    revoked = set[bytes]()
+    for _, accepted in accepted_updates(inbox_id, updates):
+        state = accepted.state
+        revoked |= {each.value for each in accepted.changes.uninstalled}
     if state is None:
         return None
     of_kind: dict[MemberKind, list[bytes]] = {kind: [] for kind in MemberKind}
@@ -67,7 +82,7 @@ def read_inbox(inbox_id: bytes, updates: Iterable[bytes]) -> Inbox | None:
         of_kind[member.kind].append(member.value)
     addresses = sorted(f"0x{each.hex()}" for each in of_kind[MemberKind.ETHEREUM])
     installations = tuple(sorted(of_kind[MemberKind.INSTALLATION]))
-    return Inbox(inbox_id, tuple(addresses), installations)
+    return Inbox(inbox_id, tuple(addresses), installations, frozenset(revoked - set(installations)))
 
 
 async def find_inbox(session: NetworkSession, name: str) -> Inbox:
@@ -92,8 +107,7 @@ async def find_inbox(session: NetworkSession, name: str) -> Inbox:
 
 async def inbox_of(session: NetworkSession, inbox_id: bytes) -> Inbox | None:
     """Return an inbox by its id of 32 bytes, None where the chain has no such inbox."""
-    updates = await updates_of(session, inbox_id)
-    return read_inbox(inbox_id, [updates[each] for each in sorted(updates)])
+    return read_inbox(inbox_id, await updates_of(session, inbox_id))
 
 
 async def updates_of(session: NetworkSession, inbox_id: bytes) -> Mapping[Place, bytes]:

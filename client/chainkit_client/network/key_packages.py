@@ -7,15 +7,17 @@ welcome where others see the next one in time, and the welcomes of a week at mos
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Final
 
 from chainkit.nodes.outcomes import NodeUnreached
 from chainkit.service.refusals import PassedOn
-from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_client.mls.engine import EngineFailed, Installation, MlsEngine
-from chainkit_client.network.payloads import key_package_payload
+from chainkit.types import NANOSECONDS_PER_SECOND, TopicKind
+from chainkit_client.mls.engine import EngineFailed, Installation, Member, MlsEngine, MlsRefused
+from chainkit_client.network.payloads import key_package_payload, offered_key_package
 from chainkit_client.network.publisher import OutcomeUnknown
 from chainkit_client.network.session import NetworkSession
+from chainkit_client.reading.verified import VerifiedEnvelope
 from chainkit_client.storage.own import (
     Offer,
     forget_key_packages,
@@ -90,3 +92,26 @@ class OwnKeyPackages:
 def _is_over(offer: Offer, now_ns: int) -> bool:
     age_ns = now_ns - offer.created_ns
     return offer.is_used or age_ns >= OFFERED_SECONDS * NANOSECONDS_PER_SECOND
+
+
+async def valid_offers(
+    session: NetworkSession, engine: MlsEngine, installation: bytes
+) -> list[tuple[bytes, Member]]:
+    """Return the key packages that an installation signed and whose time it is, the newest first.
+
+    Raises the network's errors.
+    """
+    offers = await session.read_topic(TopicKind.KEY_PACKAGE.topic(installation))
+    valid = []
+    for each in sorted(offers, key=_age, reverse=True):
+        offer = offered_key_package(each.client.client_envelope)
+        with suppress(MlsRefused):
+            member = engine.describe_key_package(offer)
+            if member.public_key == installation:
+                valid.append((offer, member))
+    return valid
+
+
+def _age(offer: VerifiedEnvelope) -> tuple[int, int]:
+    package = offer.client.key_package
+    return 0 if package is None else package.not_before, offer.originator_ns

@@ -23,7 +23,7 @@ from chainkit_client.groups.payload import Outcome, Payload, group_topic
 from chainkit_client.groups.publishing import Answer, PublishOutcome, advance
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate
 from chainkit_client.intents.rows import Intent
-from chainkit_client.mls.engine import MlsEngine
+from chainkit_client.mls.engine import Member, MlsEngine
 from chainkit_client.storage.own import insert_installation, insert_key_package
 from chainkit_client.storage.schema import IntentState, MessageKind
 from chainkit_client.storage.store import Store
@@ -100,6 +100,8 @@ class DeviceNetwork:
     lost: bool = False
     """Nothing arrives."""
     published: list[Outgoing] = field(default_factory=list)
+    gone: frozenset[bytes] = frozenset()
+    """Installations that their inboxes revoked."""
 
     async def authenticated_data(self, group_id: bytes, is_commit: bool) -> bytes:
         data = envelopes_pb2.AuthenticatedData(target_topic=group_topic(group_id))
@@ -110,6 +112,9 @@ class DeviceNetwork:
     async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
         offers = self.logs.key_packages
         return {each: offers[each] for each in installations if each in offers}
+
+    async def revoked(self, members: Sequence[Member]) -> frozenset[bytes]:
+        return self.gone & {each.public_key for each in members}
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         self.published.append(outgoing)

@@ -26,6 +26,7 @@ from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import group_topic
 from chainkit_client.groups.publishing import Answer, PublishOutcome, advance
 from chainkit_client.intents.arguments import AddMembers, KeyUpdate, RemoveMembers
+from chainkit_client.mls.engine import Member
 from chainkit_client.storage.store import Store
 from support.client.group_network import (
     BEGIN_NS,
@@ -97,6 +98,9 @@ class FileNetwork:
     async def fetch_key_packages(self, installations: Sequence[bytes]) -> Mapping[bytes, bytes]:
         self._countdown.step()
         return {each: (self._folder / f"offer-{each.hex()}").read_bytes() for each in installations}
+
+    async def revoked(self, members: Sequence[Member]) -> frozenset[bytes]:
+        return frozenset()
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         self._countdown.step()

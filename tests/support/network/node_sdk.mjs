@@ -41,6 +41,14 @@ const commands = {
     });
     return client.inboxId;
   },
+  async installation() {
+    return client.installationId;
+  },
+  // As the library derives them from the updates that the network has now.
+  async installations() {
+    const state = await client.preferences.fetchInboxState();
+    return state.installations.map((each) => each.id);
+  },
   async createGroup({ addresses }) {
     const group = await client.conversations.createGroupWithIdentifiers(addresses.map(identifier));
     return group.id;

@@ -57,6 +57,15 @@ class NodeSdkClient:
         key = self.account.key.to_0x_hex()
         self._do("register", **place, key=key, syncsDevices=syncs_devices)
 
+    def installation(self) -> str:
+        """Return the installation's id, in hex."""
+        installation: str = self._do("installation")
+        return installation
+
+    def installations(self) -> set[str]:
+        """Return the ids of the inbox's installations, by the updates that the network has."""
+        return set(self._do("installations"))
+
     def create_group(self, others: Sequence[LocalAccount]) -> bytes:
         addresses = [other.address for other in others]
         return bytes.fromhex(self._do("createGroup", addresses=addresses))

@@ -13,6 +13,7 @@ from chainkit_client.groups.groups import Groups, OutgoingWelcome
 from chainkit_client.groups.joining import WelcomePayload
 from chainkit_client.groups.payload import Payload, group_topic
 from chainkit_client.groups.publishing import Answer, PublishOutcome, advance
+from chainkit_client.mls.engine import Member as GroupMember
 from chainkit_client.storage.own import insert_installation, insert_key_package
 from support.client.group_network import BEGIN_NS, CHAIN, GROUP_ID, NODE
 from support.client.simulation.checks import Member
@@ -48,6 +49,9 @@ class SimulatedNetwork:
         await _Pause()
         offers = self._world.key_packages
         return {each: offers[each] for each in installations}
+
+    async def revoked(self, members: Sequence[GroupMember]) -> frozenset[bytes]:
+        return frozenset()
 
     async def publish(self, outgoing: Outgoing) -> Answer:
         await _Pause()

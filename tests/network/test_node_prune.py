@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import multiprocessing
+import random
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
 from chainkit.protocol.topic_heads import entry_of
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
+from chainkit_indexer.storage.schema import envelopes
 from chainkit_node.storage.gaps import (
     GapRow,
     GapState,
@@ -24,6 +27,8 @@ from chainkit_node.storage.learned_ids import LEARNED
 from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
 from chainkit_node.storage.pruned_entries import read_pruned_entries
 from chainkit_node.storage.range_digests import store_ranges
+from chainkit_node.storage.storage_looks import DatabaseSize, Growth, read_growth, write_look
+from chainkit_node.storage.stored_bytes import DAY_SECONDS, NEVER, estimate_bytes
 from support.command_line import Outcome, run
 from support.network.expired_logs import EXPIRY, attest, held_ids, hold_expired, pruned_ids
 from support.network.held_logs import PEER, take
@@ -34,6 +39,7 @@ from support.reporting import ACCUSED, KEYS, OWN, Host
 COUNT, COVERED = 200, 150
 EXPIRED = {each for each in range(1, COUNT + 1) if each % 7}
 """Ids up to 192 are in complete leaves."""
+HELD_BYTES = select(func.sum(func.length(envelopes.c.envelope)))
 
 
 @pytest.fixture
@@ -107,6 +113,20 @@ def test_prune__own_log__keeps_the_entries_of_its_heads(host: Host, database_url
     with host.store.reading() as connection:
         entries = read_pruned_entries(connection, topic, OWN, 0, 100)
     assert entries == [entry_of(signed[each]) for each in range(1, 65)]
+
+
+def test_estimate__on_each_database__is_exact_for_few_envelopes(host: Host) -> None:
+    with host.store.writing() as connection:
+        found = estimate_bytes(connection, random.Random(1))
+        held = connection.scalar(HELD_BYTES)
+        write_look(connection, DatabaseSize(0, 10**9, 10**10), found)
+        write_look(connection, DatabaseSize(24, 3 * 10**9, 8 * 10**9), found)
+        growth = read_growth(connection, DatabaseSize(24, 3 * 10**9, 8 * 10**9))
+
+    assert sum(found.kinds.values()) == sum(found.payers.values()) == held
+    assert len(found.payers) == 1 and b"" not in found.payers
+    assert set(found.days) == {EXPIRY // DAY_SECONDS, NEVER}
+    assert growth == Growth(2 * 10**9, 4 * DAY_SECONDS)
 
 
 def test_learned__ids_of_each_database__are_kept_counted_and_filled(host: Host) -> None:

@@ -9,7 +9,8 @@ from typing import Final
 
 from benchmarks.index.job import Job, Measured
 from benchmarks.index.meter import Meter
-from chainkit.chain import Endpoint, EndpointPool, HeadWatcher
+from chainkit.chain import Endpoint, EndpointPool
+from chainkit.chain.heads import HeadWatcher
 from chainkit.contracts.followed import FollowedDeployment, read_followed_deployment
 from chainkit.contracts.right_chain import check_deployment
 from chainkit.errors import ChainkitError

@@ -8,7 +8,7 @@ from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chainkit.chain import HeadWatcher
+from chainkit.chain.heads import HeadWatcher
 from chainkit.service.process import ended_by_signals
 from chainkit.signatures import SigningKey
 from chainkit_indexer.follow.loop import Observer, StopRequest

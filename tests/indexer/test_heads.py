@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.sync.server import ServerConnection, serve
 
-from chainkit.chain import HeadWatcher, SubscriptionState
+from chainkit.chain.heads import HeadWatcher, SubscriptionState
 from localnet.anvil import Anvil
 
 LONG = 60.0

@@ -25,7 +25,7 @@ KEYSTORE: dict[str, Any] = Account.encrypt(SECRET, PASSWORD, kdf="pbkdf2", itera
 
 def run(*arguments: object, typed: str | None = None, **options: Any) -> Result:
     """Run `chainkit key` before a terminal where something is typed."""
-    with mock.patch("chainkit.terminal.keystore._has_terminal", return_value=typed is not None):
+    with mock.patch("chainkit.terminal.passwords._has_terminal", return_value=typed is not None):
         words = [str(argument) for argument in arguments]
         return CliRunner(**options).invoke(key, words, input=typed)
 

@@ -16,8 +16,9 @@ from chainkit.identity.text import eip191_digest
 from chainkit.signatures import SigningKey
 from chainkit.terminal.command import CompleteGroup
 from chainkit.terminal.facts import echo_fact, echo_notice
-from chainkit.terminal.keystore import open_keystore, read_password
+from chainkit.terminal.keystore import open_keystore
 from chainkit.terminal.options import echo_json, json_option
+from chainkit.terminal.passwords import read_password
 from chainkit.terminal.waiting import told_while_waiting
 from chainkit.types import NANOSECONDS_PER_SECOND
 from chainkit_client.accounts.account_file import (

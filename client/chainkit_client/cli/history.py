@@ -2,57 +2,81 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Sequence
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from chainkit.documents.files import open_regular, read_regular, write_new
-from chainkit.terminal.command import CompleteGroup
-from chainkit.terminal.facts import echo_fact
-from chainkit.terminal.options import echo_json, json_option
-from chainkit.terminal.tables import columns
-from chainkit.terminal.waiting import told_while_waiting
-from chainkit.types import NANOSECONDS_PER_SECOND
-from chainkit_client.cli.accounts import account
-from chainkit_client.cli.history_requests import (
-    apply,
-    approve,
-    days_option,
-    deny,
-    list_,
-    request,
-    status,
-    storage,
-)
-from chainkit_client.cli.home import Home, home_options
-from chainkit_client.cli.loaded import tell_loaded
-from chainkit_client.cli.names import short
-from chainkit_client.cli.opened import open_store, run
-from chainkit_client.history.coverage import Coverage
-from chainkit_client.history.loading import load
-from chainkit_client.history.packing import new_key, recipient_of
-from chainkit_client.history.saving import Saved, save
-from chainkit_client.home import Client
-from chainkit_client.storage.imported_schema import Standing
-from chainkit_client.storage.store import Store
+from chainkit.terminal.command import LazyCommand, LazyGroup
 
-_DAY_NS: Final = 86_400 * NANOSECONDS_PER_SECOND
-_MOST_KEY: Final = 4096
-_COUNTED: Final = {
-    "proven": Standing.PROVEN,
-    "expired": Standing.EXPIRED,
-    "invented": Standing.INVENTED,
-    "disputed": Standing.DISPUTED,
-    "unpublished": Standing.PLACELESS,
-    "unchecked": None,
+_ACCOUNTS: Final = "chainkit_client.cli.accounts"
+_FILES: Final = "chainkit_client.cli.history_files"
+_REQUESTS: Final = "chainkit_client.cli.history_requests"
+
+_COMMANDS: Final = {
+    "account": LazyCommand(
+        _ACCOUNTS,
+        "account",
+        "Keep a file that reads your messages where all your devices are lost.",
+    ),
+    "apply": LazyCommand(
+        _REQUESTS,
+        "apply",
+        "Fetch and read the messages that another device of yours sent.",
+    ),
+    "approve": LazyCommand(
+        _REQUESTS,
+        "approve",
+        "Send the messages of this device to another one of yours that asks for them.",
+    ),
+    "check": LazyCommand(
+        "chainkit_client.cli.history_check",
+        "check_command",
+        "Compare what other devices sent with what nodes and chain still have.",
+    ),
+    "deny": LazyCommand(
+        _REQUESTS,
+        "deny",
+        "Delete the request of another device.",
+    ),
+    "key": LazyCommand(
+        _FILES,
+        "key_command",
+        "Make a key for a history file that is written elsewhere, and print its recipient.",
+    ),
+    "list": LazyCommand(
+        _REQUESTS,
+        "list_",
+        "List what other devices of yours ask this one for.",
+    ),
+    "load": LazyCommand(
+        _FILES,
+        "load_command",
+        "Read the messages of a file that another device of yours wrote.",
+    ),
+    "request": LazyCommand(
+        _REQUESTS,
+        "request",
+        "Ask your other devices for the messages that they have.",
+    ),
+    "save": LazyCommand(
+        _FILES,
+        "save_command",
+        "Write all messages to an encrypted file, and its key to another one.",
+    ),
+    "status": LazyCommand(
+        _REQUESTS,
+        "status",
+        "List what this device asked others for, and how far it is.",
+    ),
+    "storage": LazyCommand(
+        _REQUESTS,
+        "storage",
+        "Show or change the storage service that carries history between your devices.",
+    ),
 }
 
 
-@click.group("history", cls=CompleteGroup)
+@click.group("history", cls=LazyGroup, lazy_commands=_COMMANDS)
 def history() -> None:
     """Carry messages to another device of yours, which joined after they were sent.
 
@@ -65,176 +89,3 @@ def history() -> None:
       chainkit client history approve 3fa2 --home laptop
       chainkit client history account create backup.account --home laptop
     """
-
-
-for each in (account, storage, request, list_, approve, deny, apply, status):
-    history.add_command(each)
-
-_file = click.argument("file_path", metavar="FILE", type=click.Path(path_type=Path))
-
-
-@history.command("save")
-@_file
-@click.option(
-    "--key",
-    "key_path",
-    metavar="KEY",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="Where to write the file's key: a new file, which only you can read.",
-)
-@days_option
-@home_options
-@json_option
-def save_command(
-    file_path: Path, key_path: Path, days: int | None, home: Home, as_json: bool
-) -> int:
-    """Write all messages to an encrypted file, and its key to another one.
-
-    The file tells neither how many messages it has nor how long they are. Both files together open
-    all of it: carry them on different ways, and delete the key once it was used. It asks nobody.
-
-    \b
-    Example:
-      chainkit client history save past.age --key past.key --home laptop
-    """
-    since_ns = 0 if days is None else time.time_ns() - days * _DAY_NS
-    store = open_store(home)
-    try:
-        with told_while_waiting(lambda: "writing what was said …"):
-            saved = _saved(store, file_path, key_path, since_ns)
-    finally:
-        store.close()
-    if as_json:
-        names = ("groups", "messages", "length")
-        echo_json({name: getattr(saved, name) for name in names})
-        return 0
-    echo_fact("messages", f"{saved.messages:,} of {saved.groups} groups")
-    echo_fact("file", f"{file_path}, {saved.length:,} bytes")
-    echo_fact("key", str(key_path))
-    return 0
-
-
-def _saved(store: Store, file_path: Path, key_path: Path, since_ns: int) -> Saved:
-    key = new_key()
-    # Written first: a file without its key would be of no use.
-    write_new(key_path, f"{key}\n".encode(), f"key {key_path}", is_private=True)
-    try:
-        return save(store, file_path, recipient_of(key), since_ns)
-    except BaseException:
-        key_path.unlink(missing_ok=True)
-        raise
-
-
-@history.command("key")
-@click.argument("key_path", metavar="KEY", type=click.Path(path_type=Path))
-@json_option
-def key_command(key_path: Path, as_json: bool) -> int:
-    """Make a key for a history file that is written elsewhere, and print its recipient.
-
-    Only this key opens a file that is encrypted to the recipient, which is no secret. Delete the
-    key once it was used. It asks nobody.
-
-    \b
-    Example:
-      chainkit client history key past.key
-    """
-    key = new_key()
-    write_new(key_path, f"{key}\n".encode(), f"key {key_path}", is_private=True)
-    if as_json:
-        echo_json({"recipient": recipient_of(key)})
-    else:
-        echo_fact("recipient", recipient_of(key))
-    return 0
-
-
-@history.command("load")
-@_file
-@click.option(
-    "--key",
-    "key_path",
-    metavar="KEY",
-    required=True,
-    type=click.Path(path_type=Path),
-    help="The file's key.",
-)
-@home_options
-@json_option
-def load_command(file_path: Path, key_path: Path, home: Home, as_json: bool) -> int:
-    """Read the messages of a file that another device of yours wrote.
-
-    The device must be in your inbox now. A file that was cut or altered is refused whole, and a
-    message that is there already stays as it is. `read` marks the messages: nobody but that device
-    says that their senders wrote these words.
-
-    \b
-    Example:
-      chainkit client history load past.age --key past.key --home phone
-    """
-    key = _read_key(key_path)
-
-    async def do(client: Client) -> int:
-        messenger = client.messenger
-        inbox = await messenger.find_inbox(messenger.inbox_id.hex())
-        with (
-            told_while_waiting(lambda: "reading the file …"),
-            open_regular(file_path, f"file {file_path}") as file,
-        ):
-            store, devices = client.store, inbox.installations
-            loaded = await asyncio.to_thread(load, store, file, key, inbox.id, devices)
-        tell_loaded(loaded, as_json)
-        return 0
-
-    return run(home, do)
-
-
-@history.command("check")
-@home_options
-@json_option
-def check_command(home: Home, as_json: bool) -> int:
-    """Compare what other devices sent with what nodes and chain still have.
-
-    A message is proven where the network has the envelope that its device names. Messages are
-    omitted where nodes have some that no device shows. It exits with 1 where messages are
-    omitted, invented or disputed.
-
-    \b
-    Example:
-      chainkit client history check --home phone
-    """
-
-    async def do(client: Client) -> int:
-        with told_while_waiting(lambda: "asking nodes …"):
-            found = await client.messenger.check_history()
-        if as_json:
-            echo_json([_coverage_as_json(each) for each in found])
-        else:
-            click.echo("\n".join(_coverage_lines(found)))
-        return 1 if any(each.is_doubtful for each in found) else 0
-
-    return run(home, do)
-
-
-def _coverage_as_json(coverage: Coverage) -> dict[str, Any]:
-    counts = {name: coverage.count(standing) for name, standing in _COUNTED.items()}
-    return {"group": coverage.group_id.hex(), **counts, "omitted": coverage.omitted}
-
-
-def _coverage_lines(found: Sequence[Coverage]) -> list[str]:
-    if not found:
-        return ["no messages of other devices"]
-    rows = [
-        (
-            short(each.group_id),
-            *(str(each.count(standing)) for standing in _COUNTED.values()),
-            str(each.omitted),
-        )
-        for each in found
-    ]
-    return columns(("group", *_COUNTED, "omitted"), rows)
-
-
-def _read_key(path: Path) -> str:
-    """Return the key in a file, beside which age's own tool may have written comments."""
-    lines = read_regular(path, f"key {path}", _MOST_KEY).decode("utf-8", "replace").splitlines()
-    return next((each.strip() for each in lines if each and not each.startswith("#")), "")

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from chainkit.nodes.trust import peer_ca_option
-from chainkit.terminal.keystore import read_password
 from chainkit.terminal.options import file_option, gathered, several
+from chainkit.terminal.passwords import read_password
 from chainkit_client.home import HomeFolder
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from chainkit.chain import HeadWatcher
+from chainkit.chain.heads import HeadWatcher
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.keystore import load_signing_key
 from chainkit.terminal.options import echo_json, gathered, json_option

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Final, Protocol
 
-from chainkit.chain import Endpoint, EndpointPool, HeadWatcher
+from chainkit.chain import Endpoint, EndpointPool
 from chainkit.chain.backoff import Backoff
+from chainkit.chain.heads import HeadWatcher
 from chainkit.errors import (
     ChainError,
     ChainkitError,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from chainkit.chain import HeadWatcher, SubscriptionState
+from chainkit.chain.heads import HeadWatcher, SubscriptionState
 from chainkit.service.log_lines import LogEvent, log_event
 
 

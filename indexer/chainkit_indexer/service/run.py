@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from chainkit.chain import Endpoint, HeadWatcher
+from chainkit.chain import Endpoint
+from chainkit.chain.heads import HeadWatcher
 from chainkit.errors import ChainkitError
 from chainkit_indexer.follow.idle import IdleCheck
 from chainkit_indexer.follow.loop import Goal, Observer, StopRequest, run

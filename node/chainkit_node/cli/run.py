@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import click
 
-from chainkit.chain import Endpoint, HeadWatcher
+from chainkit.chain import Endpoint
+from chainkit.chain.heads import HeadWatcher
 from chainkit.contracts.deployment import record_subject
 from chainkit.contracts.followed import read_followed_deployment
 from chainkit.nodes.trust import peer_ca_option

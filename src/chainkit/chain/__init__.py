@@ -1,8 +1,10 @@
-"""JSON-RPC, typed and doubted: the only package that talks to an endpoint."""
+"""JSON-RPC, typed and doubted: the only package that talks to an endpoint.
+
+``heads`` is imported by name, where blocks are followed: it alone needs WebSockets.
+"""
 
 from chainkit.chain.client import BATCH_SIZE, RetryPolicy, Traffic
 from chainkit.chain.endpoint import Endpoint
-from chainkit.chain.heads import HeadStatistics, HeadWatcher, SubscriptionState
 from chainkit.chain.logs import ANY_LOG, LogFilter
 from chainkit.chain.member import EndpointState, EndpointStatus
 from chainkit.chain.parsing import parse_header, parse_integer, parse_log
@@ -15,12 +17,9 @@ __all__ = [
     "EndpointPool",
     "EndpointState",
     "EndpointStatus",
-    "HeadStatistics",
-    "HeadWatcher",
     "LogFilter",
     "NoEndpointAvailable",
     "RetryPolicy",
-    "SubscriptionState",
     "Traffic",
     "parse_header",
     "parse_integer",

@@ -11,8 +11,9 @@ from eth_account import Account
 from chainkit.errors import ConfigurationError
 from chainkit.signatures import SigningKey, address_of
 from chainkit.terminal.command import CompleteGroup
-from chainkit.terminal.keystore import load_signing_key, read_password, write_keystore
+from chainkit.terminal.keystore import load_signing_key, write_keystore
 from chainkit.terminal.options import echo_json, json_option, keystore_option, password_option
+from chainkit.terminal.passwords import read_password
 from chainkit.text.hexadecimal import hex0x
 
 

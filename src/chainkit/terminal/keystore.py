@@ -1,23 +1,21 @@
-"""Keystores, and the passwords that open them: from a file, a descriptor or the terminal."""
+"""Keystores: files with a key, which a password opens."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import os
 import secrets
-import sys
 from pathlib import Path
 from typing import Any, Final
 
-import click
 from eth_account import Account
 
 from chainkit.documents.fields import parse_json
-from chainkit.documents.files import read_regular, unreadable
+from chainkit.documents.files import read_regular
 from chainkit.errors import ConfigurationError, InvalidSignature
 from chainkit.signatures import SigningKey, address_of
 from chainkit.terminal.keystore_form import address_in, read_form
+from chainkit.terminal.passwords import password_from, read_password, unmarked
 
 _COUNTER_DIGITS: Final = 32
 _LARGEST_FILE: Final = 2**16
@@ -36,7 +34,7 @@ def load_secret(
     if password_descriptor is None:
         password = read_password(password_path)
     else:
-        password = _password_from(password_descriptor)
+        password = password_from(password_descriptor)
     return _decrypted(f"keystore {keystore_path}", keystore, password)
 
 
@@ -101,59 +99,5 @@ def load_signing_key(keystore_path: Path, password_path: Path | None) -> Signing
 
 def _read_keystore(path: Path) -> dict[str, Any]:
     subject = f"keystore {path}"
-    content = parse_json(_unmarked(read_regular(path, subject, _LARGEST_FILE)), subject)
+    content = parse_json(unmarked(read_regular(path, subject, _LARGEST_FILE)), subject)
     return read_form(content, subject)
-
-
-def _unmarked(data: bytes) -> bytes:
-    """Return a file's bytes without the byte order mark that some editors set before UTF-8."""
-    return data.removeprefix(codecs.BOM_UTF8)
-
-
-def _has_terminal() -> bool:
-    """Return whether a password can be typed unseen: the terminal need not be standard input."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
-    except OSError:
-        return sys.stdin is not None and sys.stdin.isatty()
-    return True
-
-
-def read_password(path: Path | None, confirm: bool = False) -> str:
-    """Return the password in a file, or the typed password, typed twice where it is new.
-
-    Raises ConfigurationError where there is neither a file nor a terminal.
-    """
-    if path is None:
-        if not _has_terminal():
-            raise ConfigurationError("password", "a terminal or --password-file", "neither")
-        # To standard error: a script reads only the answer on standard output.
-        typed: str = click.prompt(
-            "Password", hide_input=True, confirmation_prompt=confirm, err=True
-        )
-        return typed
-    subject = f"password file {path}"
-    try:
-        password = _password(path.read_bytes(), subject)
-    except OSError as error:
-        raise unreadable(ConfigurationError, subject, error) from error
-    if confirm and not password:
-        raise ConfigurationError(subject, "a password", "an empty file")
-    return password
-
-
-def _password_from(descriptor: int) -> str:
-    subject = f"--password-fd {descriptor}"
-    try:
-        with os.fdopen(descriptor, "rb") as file:
-            return _password(file.read(), subject)
-    except OSError as error:
-        expected = "a descriptor open for reading"
-        raise ConfigurationError(subject, expected, error.strerror) from error
-
-
-def _password(data: bytes, subject: str) -> str:
-    try:
-        return _unmarked(data).decode().rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise ConfigurationError(subject, "UTF-8 text", "other bytes") from None

@@ -3,8 +3,7 @@ import threading
 
 import pytest
 
-from chainkit.chain import HeadWatcher, SubscriptionState
-from chainkit.chain.heads import WakeUp, Watchdog
+from chainkit.chain.heads import HeadWatcher, SubscriptionState, WakeUp, Watchdog
 from chainkit.errors import ConfigurationError
 
 URL = "wss://alice:hush-password@rpc.example:8443/v2/hush-path?token=hush-query"

@@ -19,6 +19,8 @@ from chainkit.terminal.command import LazyGroup, load_command
 
 COMMANDS = [name for commands in SECTIONS.values() for name in commands]
 HEAVY = ["ape", "pyarrow", "pyspark", "sqlalchemy"]
+UNUSED = ["eth_account", "websockets", "chainkit_client.accounts"]
+"""Modules that commands for history between devices do without, and other commands import."""
 
 Path_ = tuple[str, ...]
 
@@ -246,15 +248,27 @@ def test_run__command_whose_packages_are_missing__names_the_extra(
 # ------------------------------------------------------------------ a light start
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["key", "--help"]], ids=" ".join)
-def test_start__root_or_a_light_command__imports_nothing_heavy(arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("words", "heavy"),
+    [
+        ("--help", HEAVY),
+        ("--version", HEAVY),
+        ("key --help", HEAVY),
+        ("client history --help", HEAVY),
+        ("client history approve --help", UNUSED),
+        ("client history apply --help", UNUSED),
+    ],
+)
+def test_start__root_or_a_light_command__imports_nothing_heavy(
+    words: str, heavy: list[str]
+) -> None:
     code = (
         "import contextlib, io, json, sys\n"
         "from chainkit.cli.main import main\n"
-        f"sys.argv = ['chainkit', *{arguments!r}]\n"
+        f"sys.argv = ['chainkit', *{words.split()!r}]\n"
         "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
         "    main()\n"
-        f"print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))\n"
+        f"print(json.dumps([name for name in {heavy!r} if name in sys.modules]))\n"
     )
 
     assert json.loads(run_python(code)) == []

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from chainkit.chain import SubscriptionState
+from chainkit.chain.heads import SubscriptionState
 from chainkit.errors import InconsistentAnswer, StoreUnavailable
 from chainkit.service.log_limits import kind_of
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event

@@ -58,7 +58,7 @@ def keystore(tmp_path: Path) -> Path:
 
 
 def run(*arguments: object, typed: str | None = None) -> Result:
-    with mock.patch("chainkit.terminal.keystore._has_terminal", return_value=typed is not None):
+    with mock.patch("chainkit.terminal.passwords._has_terminal", return_value=typed is not None):
         runner = CliRunner(mix_stderr=False)
         return runner.invoke(sign, [str(argument) for argument in arguments], input=typed)
 

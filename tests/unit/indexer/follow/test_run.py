@@ -4,7 +4,8 @@ from itertools import chain, repeat
 
 import pytest
 
-from chainkit.chain import Endpoint, EndpointPool, HeadWatcher
+from chainkit.chain import Endpoint, EndpointPool
+from chainkit.chain.heads import HeadWatcher
 from chainkit.errors import (
     ChainkitError,
     EndpointUnavailable,

@@ -10,14 +10,8 @@ from dataclasses import replace
 
 import pytest
 
-from chainkit.chain import (
-    Endpoint,
-    EndpointPool,
-    HeadStatistics,
-    HeadWatcher,
-    NoEndpointAvailable,
-    SubscriptionState,
-)
+from chainkit.chain import Endpoint, EndpointPool, NoEndpointAvailable
+from chainkit.chain.heads import HeadStatistics, HeadWatcher, SubscriptionState
 from chainkit.errors import EndpointUnavailable, InconsistentAnswer, ReorgTooDeep
 from chainkit.service.log_lines import LogEvent, configure_logging, log_event, without_secrets
 from chainkit_indexer.monitoring.narration import (

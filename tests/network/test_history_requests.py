@@ -141,6 +141,8 @@ def test_request__of_a_second_device__brings_the_past_once_its_person_typed_the_
 
     laptop.say("history", "approve", ask["id"][:8], typed=f"{pin}\n")
     assert world.uploads() == 1
+    # Neither the file's writer nor its reader keeps the MLS engine's memory meanwhile.
+    assert world.storage.engines == [0]
     assert laptop.do("history", "list") == []
     assert "none" in laptop.fail("history", "approve", ask["id"][:8], typed=f"{pin}\n")
 
@@ -148,6 +150,7 @@ def test_request__of_a_second_device__brings_the_past_once_its_person_typed_the_
     assert status["is_answered"]
     secrets += sealed_in(phone.home)
     loaded = phone.do("history", "apply")
+    assert world.storage.engines == [0, 0]
     assert (loaded["device"], loaded["new"] > 0) == (asked["device"], True)
     read = transcript(phone, world.group)
     assert [each["text"] for each in read] == ["before there was a phone", "and my answer"]

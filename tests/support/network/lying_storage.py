@@ -7,6 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+from chainkit_client.mls.program import PROGRAM
 
 SECONDS = 30.0
 
@@ -18,6 +21,8 @@ class LyingStorage:
         self.alter: Callable[[BaseHTTPRequestHandler, bytes], None] = whole
         self.requests: list[str] = []
         """Method of each request."""
+        self.engines: list[int] = []
+        """How many MLS engines this process ran at each request: commands run in it, too."""
         self.real_port = 0
         storage = self
 
@@ -40,6 +45,7 @@ class LyingStorage:
 
     def hand_on(self, method: str, path: str, body: bytes | None) -> bytes:
         self.requests.append(method)
+        self.engines.append(running_engines())
         connection = http.client.HTTPConnection("127.0.0.1", self.real_port, timeout=SECONDS)
         connection.request(method, path, body)
         answer = connection.getresponse()
@@ -58,6 +64,20 @@ class LyingStorage:
             self.server.shutdown()
             thread.join()
             self.server.server_close()
+
+
+def running_engines() -> int:
+    """Count the children of this process that compute MLS."""
+    children = [each.read_text().split() for each in Path("/proc/self/task").glob("*/children")]
+    commands = [_command(child) for some in children for child in some]
+    return sum(str(PROGRAM).encode() in each for each in commands)
+
+
+def _command(child: str) -> list[bytes]:
+    try:
+        return Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+    except FileNotFoundError:
+        return []
 
 
 def whole(handler: BaseHTTPRequestHandler, data: bytes) -> None:

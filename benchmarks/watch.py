@@ -111,6 +111,8 @@ class _Watch:
                 spent = process_cpu_seconds(pid)
                 self._cpu_seconds[pid] = max(spent, self._cpu_seconds.get(pid, 0.0))
             own, *others = map(process_mebibytes, processes)
+            # Before a child is another program, it is in its parent's memory (vfork).
+            others = [each for each in others if each != own]
             self.own_peak_mebibytes = max(self.own_peak_mebibytes, own)
             self.peak_mebibytes = max(self.peak_mebibytes, own + sum(others))
             if self._ended.wait(self.pause_seconds):

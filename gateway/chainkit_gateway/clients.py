@@ -91,11 +91,13 @@ class RateLimits:
 
 @dataclass(frozen=True, slots=True)
 class OpenLimits:
-    """How much all clients may have open together; 0 switches a limit off."""
+    """How much clients may have open, together where no other is named; 0 switches a limit off."""
 
     connections: int = 10_000
     calls: int = 10_000
     """Calls that are answered at a time: a commit waits for its block."""
+    calls_of_one: int = 5_000
+    """So that one client's calls that wait leave places to others."""
 
 
 class Clients:

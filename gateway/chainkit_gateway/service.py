@@ -11,6 +11,7 @@ from typing import Any, Final
 from chainkit.errors import ChainError, StoreError
 from chainkit.nodes.pool import Nodes
 from chainkit.protocol.methods import BACKUP_API, PAYER_API
+from chainkit.service.counting_gate import CountingGate
 from chainkit.service.edge.server import SMALL_BYTES
 from chainkit.service.grpc_methods import Bounds, Methods
 from chainkit.service.log_lines import LogEvent, log_event
@@ -19,7 +20,7 @@ from chainkit.service.open_files import within_open_files
 from chainkit.service.process import ended_by_signals, open_server
 from chainkit.text.counting import counted
 from chainkit_gateway.clients import Clients, OpenLimits
-from chainkit_gateway.counting_gate import CountingGate
+from chainkit_gateway.clients_gate import ClientsGate
 from chainkit_gateway.fallen import Fallen
 from chainkit_gateway.handlers import PayerHandlers
 from chainkit_gateway.monitoring import CountedPublisher, GatewayMonitor
@@ -79,7 +80,8 @@ async def serve(gateway: Gateway) -> None:
         methods["GrantUpload"] = gateway.upload_grants.grant_upload
     within_open_files(gateway.limits.connections)
     small = dict.fromkeys(("GetNodes", "GrantUpload"), SMALL_BYTES)
-    bounds = Bounds(CountingGate(gateway.monitor.refused), gateway.limits.calls or None)
+    gate = ClientsGate(gateway.clients, gateway.limits.calls_of_one)
+    bounds = Bounds(CountingGate(gate, gateway.monitor.refused), gateway.limits.calls or None)
     server = open_server(Methods(of_callers=methods, request_bytes=small), services, bounds)
     watched = _watched(gateway)
     tasks = [asyncio.create_task(each) for each in _background_tasks(gateway)]

@@ -61,6 +61,8 @@ class CallerLimits:
     """Requests of the open streams of all callers together."""
     calls: int = 1000
     """Calls that are answered at a time, without streams."""
+    calls_of_one: int = 500
+    """So that one caller's calls that wait leave places to others."""
     answer_bytes_per_second: int = 64 << 20
     """To one caller."""
     publish_bytes_per_second: int = 2 << 20

@@ -1,38 +1,70 @@
-"""An honest payer beside one whose publishes fill a real node: counted in ids, not in time."""
+"""Honest callers beside an address that fills a real node or gateway: counted, and not in time."""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
-from chainkit.protocol.methods import PUBLISH_PAYER_ENVELOPES
+from chainkit.protocol.methods import PUBLISH_CLIENT_ENVELOPES, PUBLISH_PAYER_ENVELOPES
 from chainkit.protocol.originated_envelope import parse_originated
+from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.edge.frames import framed
 from chainkit.types import TopicKind
 from support import publishes
 from support.chains.chain import Deployment
+from support.network.api import PAYER, Api
+from support.network.own_gateway import OwnGateway
 from support.network.raw_http2 import RawConnection
-from support.network.real_nodes import RealNode, becomes, real_network
+from support.network.real_nodes import RealNetwork, RealNode, becomes, real_network
+from support.network.tcp_proxy import Mode
 
 SECONDS = 300.0
 REQUESTS, PAYLOADS = 20, 50
 """The greedy payer sends so much: a request is parsed at once, and takes long to judge."""
+CALLS, CALLS_OF_ONE = 60, 30
 GREEDY, HONEST = b"greedy".ljust(32), b"honest".ljust(32)
 
 
+@pytest.fixture(scope="module")
+def limits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("limits") / "limits.json"
+    path.write_text(json.dumps({"strangers": {"calls": CALLS, "calls_of_one": CALLS_OF_ONE}}))
+    return path
+
+
+@pytest.fixture(scope="module")
+def running(
+    local_deployment: Deployment, limits: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RealNetwork]:
+    with real_network(local_deployment, tmp_path_factory.mktemp("turns")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def node(running: RealNetwork, limits: Path) -> RealNode:
+    node = running.add(None, "--limits", str(limits))
+    node.listens()
+    node.originates()
+    return node
+
+
 @pytest.fixture
-def node(
-    local_deployment: Deployment, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RealNode]:
-    with real_network(local_deployment, tmp_path_factory.mktemp("turns")) as network:
-        node = network.add(None)
-        node.listens()
-        node.originates()
-        yield node
+def gateway(
+    running: RealNetwork, node: RealNode, limits: Path, tmp_path: Path
+) -> Iterator[OwnGateway]:
+    route = node.node_id, node.gate.url
+    gateway = OwnGateway(running.settings, tmp_path, route, "--limits", str(limits))
+    gateway.url = gateway.start_at()
+    yield gateway
+    gateway.stop()
 
 
 def publish(node: RealNode, key: bytes, count: int) -> bytes:
@@ -65,3 +97,37 @@ def test_publish__another_address_has_much_under_way__is_stored_before_most_of_i
 
     [stored] = node.api.query(topics=[TopicKind.WELCOME.topic(HONEST)])
     assert parse_originated(stored).envelope.sequence_id <= last // 2
+
+
+def send_all(greedy: RawConnection, path: str, body: bytes) -> None:
+    """Send twice as many calls as there are places for all."""
+    for _ in range(2 * CALLS):
+        greedy.send(greedy.begin(path), body, ends=True)
+    # All but those that have a place.
+    assert greedy.wait_for_ends(CALLS, SECONDS)
+
+
+def test_call__another_address_has_many_calls_that_wait__is_answered(node: RealNode) -> None:
+    body = publish(node, GREEDY, 1)
+    with RawConnection(node.gate.target, "127.0.0.9") as greedy:
+        with closing(sqlite3.connect(node.database, timeout=SECONDS)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            send_all(greedy, PUBLISH_PAYER_ENVELOPES, body)
+            assert node.api.newest() == []
+            connection.rollback()
+        assert greedy.wait_for_ends(2 * CALLS, SECONDS)
+
+
+def test_call__another_address_has_many_calls_that_wait_at_a_gateway__is_answered(
+    node: RealNode, gateway: OwnGateway
+) -> None:
+    request = PublishClientEnvelopesRequest(envelopes=[publishes.welcome(GREEDY)])
+    port = int(gateway.url.rpartition(":")[2])
+    with RawConnection(port, "127.0.0.9") as greedy, closing(Api(gateway.url)) as honest:
+        node.gate.set(Mode.STALLED)
+        try:
+            send_all(greedy, PUBLISH_CLIENT_ENVELOPES, framed(request.SerializeToString()))
+            assert honest.call("GetNodes", b"", PAYER)
+        finally:
+            node.gate.set(Mode.OPEN)
+        assert greedy.wait_for_ends(2 * CALLS, SECONDS)

@@ -195,9 +195,9 @@ def test_refusal__of_a_method_itself__is_counted_with_its_code() -> None:
     [
         (
             StrangerLimits(streams_of_one=2),
-            "at most 2 open streams from one address, got more",
+            "open streams: expected at most 2 from one address, got more",
         ),
-        (StrangerLimits(streams=2), "at most 2 open streams in all, got more"),
+        (StrangerLimits(streams=2), "open streams: expected at most 2 in all, got more"),
     ],
 )
 def test_streams__one_too_many__is_refused_until_another_is_closed(
@@ -224,8 +224,11 @@ def test_streams__one_too_many__is_refused_until_another_is_closed(
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        (StrangerLimits(filter_bytes_of_one=25), "at most 25 bytes of streams' requests from"),
-        (StrangerLimits(filter_bytes=25), "at most 25 bytes of streams' requests in all"),
+        (
+            StrangerLimits(filter_bytes_of_one=25),
+            "bytes of streams' requests: expected at most 25 from",
+        ),
+        (StrangerLimits(filter_bytes=25), "bytes of streams' requests: expected at most 25 in all"),
     ],
 )
 def test_streams__with_too_large_filters__are_refused_also_together(
@@ -250,17 +253,26 @@ async def is_refused(call: Any) -> bool:
     return False
 
 
-def test_calls__too_many_at_a_time__are_refused_until_one_is_answered() -> None:
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (StrangerLimits(calls_of_one=2), "calls at a time: expected at most 2 from one address"),
+        (StrangerLimits(calls=2), "calls at a time: expected at most 2 in all"),
+    ],
+)
+def test_calls__too_many_at_a_time__are_refused_until_one_is_answered(
+    limits: StrangerLimits, words: str
+) -> None:
     async def story(served: Served) -> None:
         waiting = [asyncio.ensure_future(served.unary("Wait", b"a")) for _ in range(3)]
         done, _ = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        assert "fewer than 2 calls at a time" in await refused(done.pop())
+        assert words in await refused(done.pop())
         served.waits.set()
         answers = await asyncio.gather(*waiting, return_exceptions=True)
         assert answers.count(b"a") == 2
         assert await served.unary("Echo", b"a") == b"a"
 
-    serving(StrangerLimits(calls=2), story)
+    serving(limits, story)
 
 
 def test_answers__more_bytes_than_the_rate__slow_a_stream_down_and_refuse_a_call() -> None:

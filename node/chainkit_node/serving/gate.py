@@ -12,16 +12,16 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, aclosing, nullcontext
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from chainkit.protocol.methods import PUBLISH_PAYER_ENVELOPES
+from chainkit.service.counting_gate import CountingGate, Refused
 from chainkit.service.grpc_methods import (
     Bounds,
     Caller,
     CallerStreaming,
     CallerUnary,
     Requests,
-    refusal_of,
 )
 from chainkit_node.asked_by import ASKED_BY
 from chainkit_node.serving.callers import Admitted, Callers, Peers
@@ -31,34 +31,27 @@ from chainkit_node.settings import NodeLimits, StrangerLimits
 _CALLS_BESIDE_STREAMS: Final = 100
 _PUBLISH: Final = PUBLISH_PAYER_ENVELOPES.rpartition("/")[2]
 
-Refused = Callable[[str, str], None]
-"""Takes the method's name and the name of gRPC's code."""
-
 
 class NodeGate:
     """Bounds each caller; used on the event loop's thread."""
 
-    def __init__(self, callers: Callers, refused: Refused) -> None:
-        """Take the callers, and a callback for each refusal, also for those of the methods."""
+    def __init__(self, callers: Callers) -> None:
+        """Take the callers."""
         self._callers = callers
-        self._refused = refused
 
     def unary(self, method: str, inner: CallerUnary) -> CallerUnary:
         """Return the method behind the gate."""
 
         async def answer(request: bytes, caller: Caller) -> bytes:
-            try:
-                admitted = self._admitted(caller, len(request))
-                storing: AbstractContextManager[None] = nullcontext()
-                if method == _PUBLISH:
-                    storing = admitted.limiter.publish(admitted.name, len(request))
-                with admitted.limiter.call(), storing:
-                    await admitted.limiter.pace_call(admitted.name)
-                    answer = await inner(request, caller)
-                admitted.limiter.sent(admitted.name, len(answer))
-                return answer
-            except Exception as error:
-                self._refuse(method, error)
+            admitted = self._admitted(caller, len(request))
+            storing: AbstractContextManager[None] = nullcontext()
+            if method == _PUBLISH:
+                storing = admitted.limiter.publish(admitted.name, len(request))
+            with admitted.limiter.call(admitted.name), storing:
+                await admitted.limiter.pace_call(admitted.name)
+                answer = await inner(request, caller)
+            admitted.limiter.sent(admitted.name, len(answer))
+            return answer
 
         return answer
 
@@ -66,22 +59,19 @@ class NodeGate:
         """Return the method behind the gate."""
 
         async def answer(requests: Requests, caller: Caller) -> AsyncIterator[bytes]:
-            try:
-                size = len(requests) if isinstance(requests, bytes) else 0
-                admitted = self._admitted(caller, size)
-                if not isinstance(requests, bytes):
-                    requests = _admitted(admitted, requests)
-                with admitted.limiter.stream(admitted.name, size):
-                    answers: Any = inner(requests, caller)
-                    async with aclosing(answers) as frames:
-                        async for frame in frames:
-                            await admitted.limiter.pace_frame(admitted.name)
-                            # A stream may stay open for longer than its node stays enabled.
-                            admitted.check()
-                            admitted.limiter.sent(admitted.name, len(frame))
-                            yield frame
-            except Exception as error:
-                self._refuse(method, error)
+            size = len(requests) if isinstance(requests, bytes) else 0
+            admitted = self._admitted(caller, size)
+            if not isinstance(requests, bytes):
+                requests = _admitted(admitted, requests)
+            with admitted.limiter.stream(admitted.name, size):
+                answers: Any = inner(requests, caller)
+                async with aclosing(answers) as frames:
+                    async for frame in frames:
+                        await admitted.limiter.pace_frame(admitted.name)
+                        # A stream may stay open for longer than its node stays enabled.
+                        admitted.check()
+                        admitted.limiter.sent(admitted.name, len(frame))
+                        yield frame
 
         return answer
 
@@ -92,12 +82,6 @@ class NodeGate:
         # Each request is answered in a task of its own.
         ASKED_BY.set(admitted.limiter.asked_by(admitted.name))
         return admitted
-
-    def _refuse(self, method: str, error: Exception) -> NoReturn:
-        """Report a refusal, of the gate or of the method, and end the call with it."""
-        refusal = refusal_of(error)
-        self._refused(method, refusal.code.name)
-        raise refusal
 
 
 def server_bounds(
@@ -114,7 +98,7 @@ def server_bounds(
     """
     limiters = CallerLimiter(nodes, "node", clock), CallerLimiter(strangers, "address", clock)
     counts_nodes(limiters[0].open_streams)
-    gate = NodeGate(Callers(peers, *limiters), refused)
+    gate = CountingGate(NodeGate(Callers(peers, *limiters)), refused)
     # The gate counts each limit separately, and gives reasons; the sum bounds unread calls.
     limits = (strangers.calls, strangers.streams, nodes.calls, nodes.streams)
     return Bounds(gate, sum(limits) if all(limits) else None)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Final
 
-from chainkit.service.allowance import Buckets, Held
+from chainkit.service.allowance import Buckets
+from chainkit.service.places import Places
 from chainkit.service.refusals import Overloaded
 from chainkit_node.asked_by import AskedBy
 from chainkit_node.settings import CallerLimits
@@ -39,9 +40,10 @@ class CallerLimiter:
         self._tokens = Buckets(limits.requests_per_second, limits.request_burst)
         self._bytes = Buckets(limits.answer_bytes_per_second, limits.answer_bytes_per_second)
         self._published = Buckets(limits.publish_bytes_per_second, limits.publish_burst_bytes)
-        self._streams = Held(limits.streams, limits.streams_of_one)
-        self._filters = Held(limits.filter_bytes, limits.filter_bytes_of_one)
-        self._calls = 0
+        self._calls = Places("calls at a time", sort, limits.calls, limits.calls_of_one)
+        self._streams = Places("open streams", sort, limits.streams, limits.streams_of_one)
+        of_requests = limits.filter_bytes, limits.filter_bytes_of_one
+        self._filters = Places("bytes of streams' requests", sort, *of_requests)
 
     def open_streams(self) -> int:
         """Count the open streams of all callers."""
@@ -90,25 +92,14 @@ class CallerLimiter:
             self._published.take(name, self._clock(), -length)
             raise
 
-    @contextmanager
-    def call(self) -> Iterator[None]:
-        """Hold the place of one call. Raises Overloaded where all are taken."""
-        if self._limits.calls and self._calls >= self._limits.calls:
-            expected = f"fewer than {self._limits.calls} calls at a time"
-            raise Overloaded("calls", expected, "as many; try again later")
-        self._calls += 1
-        try:
-            yield
-        finally:
-            self._calls -= 1
+    def call(self, name: str) -> AbstractContextManager[None]:
+        """Hold the place of one call. Raises Overloaded."""
+        return self._calls.hold(name)
 
     @contextmanager
     def stream(self, name: str, request_bytes: int) -> Iterator[None]:
         """Hold the place of one stream, and of its request. Raises Overloaded."""
-        with (
-            self._holding(self._streams, name, 1, "open streams"),
-            self._holding(self._filters, name, request_bytes, "bytes of streams' requests"),
-        ):
+        with self._streams.hold(name), self._filters.hold(name, request_bytes):
             yield
 
     async def pace_call(self, name: str) -> None:
@@ -127,17 +118,3 @@ class CallerLimiter:
     def sent(self, name: str, length: int) -> None:
         """Count bytes that the caller gets."""
         self._bytes.take(name, self._clock(), length)
-
-    @contextmanager
-    def _holding(self, held: Held, name: str, amount: int, thing: str) -> Iterator[None]:
-        if not held.has_room(amount):
-            expected = f"at most {held.most} {thing} in all"
-            raise Overloaded("streams", expected, "more; try another node")
-        if not held.has_room_for(name, amount):
-            expected = f"at most {held.most_of_one} {thing} from one {self._sort}"
-            raise Overloaded("streams", expected, "more; close one")
-        held.take(name, amount)
-        try:
-            yield
-        finally:
-            held.give_back(name, amount)

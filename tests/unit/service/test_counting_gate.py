@@ -1,4 +1,4 @@
-"""The gateway's gate: whatever a method refuses is counted, and passed on."""
+"""The first gate: whatever a method or the gate behind refuses is counted, and passed on."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from chainkit.service.grpc_methods import Caller, Requests
+from chainkit.service.counting_gate import CountingGate
+from chainkit.service.grpc_methods import Caller, CallerStreaming, CallerUnary, Requests
 from chainkit.service.refusals import NotReady, Refusal
-from chainkit_gateway.counting_gate import CountingGate
 
 CALLER = Caller("ipv4:192.0.2.1:4000")
 
@@ -32,6 +32,16 @@ async def refuses_later(requests: Requests, _: Caller) -> AsyncIterator[bytes]:
     raise NotReady("chain", "an answer", "none")
 
 
+class Second:
+    """A gate that refuses all calls of one method."""
+
+    def unary(self, method: str, inner: CallerUnary) -> CallerUnary:
+        return refuses if method == "closed" else inner
+
+    def streaming(self, method: str, inner: CallerStreaming) -> CallerStreaming:
+        return inner
+
+
 @pytest.fixture
 def counts() -> Counter[tuple[str, str]]:
     return Counter()
@@ -39,7 +49,7 @@ def counts() -> Counter[tuple[str, str]]:
 
 @pytest.fixture
 def gate(counts: Counter[tuple[str, str]]) -> CountingGate:
-    return CountingGate(lambda method, code: counts.update([(method, code)]))
+    return CountingGate(Second(), lambda method, code: counts.update([(method, code)]))
 
 
 def test_refusals__of_methods__are_counted_by_method_and_code(
@@ -51,6 +61,15 @@ def test_refusals__of_methods__are_counted_by_method_and_code(
     assert asyncio.run(gate.unary("answers", answers)(b"a", CALLER)) == b"a"
 
     assert counts == {("refuses", "UNAVAILABLE"): 2, ("fails", "INTERNAL"): 1}
+
+
+def test_refusals__of_the_gate_behind__are_counted(
+    gate: CountingGate, counts: Counter[tuple[str, str]]
+) -> None:
+    with pytest.raises(NotReady):
+        asyncio.run(gate.unary("closed", answers)(b"", CALLER))
+
+    assert counts == {("closed", "UNAVAILABLE"): 1}
 
 
 def test_refusal__of_a_stream__is_counted_behind_its_answers(

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -146,6 +147,18 @@ def test_node_sdk__with_a_native_client__talks_in_a_group(network: Network, tmp_
     assert cleo_read == dan_read == ["hello, dan", "hello, cleo"]
 
 
+def has_archive(taker: NodeSdkClient, pin: str, devices: Sequence[NodeSdkClient]) -> bool:
+    """Sync a person's devices; return whether one of them could import an archive."""
+    for each in devices:
+        each.sync_devices()
+    try:
+        taker.take_archive(pin)
+    except NodeSdkFailed as error:
+        assert "MissingPayload" in str(error)
+        return False
+    return True
+
+
 def test_node_sdk__second_device__gets_past_archive_and_consent_through_our_services(
     network: Network, backups_url: str, tmp_path: Path
 ) -> None:
@@ -186,16 +199,36 @@ def test_node_sdk__second_device__gets_past_archive_and_consent_through_our_serv
         first.send_archive("4711", backups_url)
         assert len(list(uploads.iterdir())) == 2
 
-        def has_archive() -> bool:
-            for client in (first, second):
-                client.sync_devices()
-            try:
-                second.take_archive("4711")
-            except NodeSdkFailed as error:
-                assert "MissingPayload" in str(error)
-                return False
-            return True
-
-        wait_until(has_archive)
+        wait_until(lambda: has_archive(second, "4711", (first, second)))
         with pytest.raises(NodeSdkFailed, match="MissingPayload"):
             second.take_archive("0815")
+
+
+def test_node_sdk__third_device__gets_the_past_and_an_archive_of_an_older_device(
+    network: Network, backups_url: str, tmp_path: Path
+) -> None:
+    person, uploads = new_person(), tmp_path / "backups" / "open"
+    with ExitStack() as stack:
+        first, second, third = devices = [NodeSdkClient(person) for _ in range(3)]
+        for number, each in enumerate(devices):
+            stack.callback(each.close)
+            each.connect(network.gateway_url, tmp_path / str(number), syncs_devices=True)
+            if each is first:
+                group = first.create_group([])
+                first.send(group, "before the others")
+        third.request_history(backups_url)
+
+        def has_past() -> bool:
+            for each in devices:
+                each.sync_devices()
+            # Both have answered, so both know the group of devices that the third one made.
+            is_answered = uploads.exists() and len(list(uploads.iterdir())) == 2
+            return is_answered and group in third.join() and third.read(group) != []
+
+        wait_until(has_past)
+        assert third.read(group) == ["before the others"]
+
+        first.send_archive("4711", backups_url)
+
+        for each in (second, third):
+            wait_until(partial(has_archive, each, "4711", devices))

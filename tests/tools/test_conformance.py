@@ -1,20 +1,23 @@
 """The list of demands: it is current, and each rule that is shown can still be broken."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from chainkit.errors import ConfigurationError
 from support.project import ROOT
-from tools.breaking import Break
+from tools.breaking import Break, Ended
 from tools.conformance.__main__ import PAGE, current
 from tools.conformance.check import Conformance, Proof, faults
 from tools.conformance.demands import Chapter, Demand, read_demands
 from tools.conformance.markers import find_markers
 from tools.conformance.page import page, read_proofs
+from tools.conformance.proving import in_folders, noticing
 
 MUTATION = Break("code.py", "limit = 5", "limit = 6")
 BUILT = Demand("N1", "A limit | of 5.", ("code.py",), MUTATION)
@@ -143,3 +146,62 @@ def test_read_demands__field_missing__is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigurationError, match="N1: expected code, mutation, summary"):
         read_demands(path)
+
+
+UNIT, CLIENT = "tests/unit/test_limit.py::test_limit", "tests/client/test_limit.py::test_limit"
+NETWORK = "tests/network/test_limit.py::test_limit"
+
+
+class BrokenCopy:
+    """A copy in which some tests fail with the mutation, and some always."""
+
+    def __init__(self, noticing: Sequence[str], failing: Sequence[str] = ()) -> None:
+        self._noticing = noticing
+        self._failing = failing
+        self._is_changed = False
+        self.runs: list[tuple[str, ...]] = []
+
+    @contextmanager
+    def changed(self, change: Break) -> Iterator[None]:
+        self._is_changed = True
+        yield
+        self._is_changed = False
+
+    def pytest(self, *tests: str) -> Ended:
+        self.runs.append(tests)
+        failing = (*self._failing, *(self._noticing if self._is_changed else ()))
+        failed = [each for each in tests if each in failing]
+        return Ended(1 if failed else 0, "".join(f"FAILED {each} - it\n" for each in failed))
+
+
+def tried(copy: BrokenCopy, *tests: str) -> tuple[str, ...]:
+    return noticing(cast(Any, copy), MUTATION, tests, lambda words: None)
+
+
+def test_in_folders__unit_tests_and_others__are_apart_and_unit_tests_first() -> None:
+    other = "tests/client/test_other.py::test_other"
+
+    assert list(in_folders([CLIENT, NETWORK, UNIT, other])) == [
+        (UNIT,),
+        (CLIENT, other),
+        (NETWORK,),
+    ]
+
+
+def test_noticing__tests_of_a_folder_notice__runs_them_unchanged_and_no_other_folder() -> None:
+    copy = BrokenCopy([CLIENT, NETWORK])
+
+    assert tried(copy, NETWORK, CLIENT, UNIT) == (NETWORK,)
+    assert copy.runs == [(UNIT,), (NETWORK,), (NETWORK,)]
+
+
+def test_noticing__test_that_fails_unchanged__is_no_proof() -> None:
+    with pytest.raises(ConfigurationError, match="expected all to pass unchanged, got tests/unit"):
+        tried(BrokenCopy([], failing=[UNIT]), UNIT)
+
+
+def test_noticing__nobody__is_empty() -> None:
+    copy = BrokenCopy([])
+
+    assert tried(copy, UNIT, NETWORK) == ()
+    assert copy.runs == [(UNIT,), (NETWORK,)]

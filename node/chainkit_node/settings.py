@@ -59,9 +59,9 @@ class CallerLimits:
     """Requests of open streams: their filters stay in memory, at up to twenty times the size."""
     filter_bytes: int = 128 << 20
     """Requests of the open streams of all callers together."""
-    calls: int = 1000
+    calls: int = 2000
     """Calls that are answered at a time, without streams."""
-    calls_of_one: int = 500
+    calls_of_one: int = 1000
     """So that one caller's calls that wait leave places to others."""
     answer_bytes_per_second: int = 64 << 20
     """To one caller."""

@@ -95,7 +95,10 @@ def field_bytes(data: bytes, number: int) -> bytes | None:
 
     The message must have passed ``check_strict``: a reader may take another one of two values.
     """
-    return next((data[value:end] for each, _, value, end in _fields(data) if each == number), None)
+    for each, _, value, end in _fields(data):
+        if each == number:
+            return data[value:end]
+    return None
 
 
 def without_field(data: bytes, number: int) -> bytes:
@@ -268,14 +271,14 @@ def _fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 def _varint(data: bytes, position: int) -> tuple[int, int]:
     """Return an integer of a strict message, and the position behind it."""
-    end = position
-    while data[end] > 0x7F:
-        end += 1
-    end += 1
-    value = 0
-    for byte in reversed(data[position:end]):
-        value = value << 7 | byte & 0x7F
-    return value, end
+    byte = data[position]
+    value, shift = byte & 0x7F, 7
+    while byte > 0x7F:
+        position += 1
+        byte = data[position]
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value, position + 1
 
 
 def _named(plan: _Plan, tag: int) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import func, select
 
-from chainkit.protocol.topic_heads import entry_of
+from chainkit.protocol.topic_heads import Entry, entry_of
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.schema import envelopes
@@ -25,20 +25,22 @@ from chainkit_node.storage.gaps import (
 )
 from chainkit_node.storage.learned_ids import LEARNED
 from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
-from chainkit_node.storage.pruned_entries import read_pruned_entries
+from chainkit_node.storage.pruned_entries import insert_pruned_entries, read_pruned_entries
 from chainkit_node.storage.range_digests import store_ranges
 from chainkit_node.storage.storage_looks import DatabaseSize, Growth, read_growth, write_look
 from chainkit_node.storage.stored_bytes import DAY_SECONDS, NEVER, estimate_bytes
+from support import publishes
 from support.command_line import Outcome, run
 from support.network.expired_logs import EXPIRY, attest, held_ids, hold_expired, pruned_ids
 from support.network.held_logs import PEER, take
-from support.network.originator import Originator
+from support.network.originator import BEGIN_NS, Originator
 from support.network.real_nodes import until
 from support.reporting import ACCUSED, KEYS, OWN, Host
 
 COUNT, COVERED = 200, 150
 EXPIRED = {each for each in range(1, COUNT + 1) if each % 7}
 """Ids up to 192 are in complete leaves."""
+OWN_TOPIC = TopicKind.GROUP_MESSAGE.topic(publishes.GROUP_ID)
 HELD_BYTES = select(func.sum(func.length(envelopes.c.envelope)))
 
 
@@ -98,21 +100,47 @@ def test_prune__in_words__says_what_went_and_why_nothing_more(
     assert "deleted 0 envelopes, 0 bytes" in again.out
 
 
-def test_prune__own_log__keeps_the_entries_of_its_heads(host: Host, database_url: str) -> None:
-    node, topic = Originator(OWN, KEYS[OWN]), TopicKind.WELCOME.topic(bytes(32))
+def hold_own(host: Host) -> list[Entry]:
+    """Store a log of the node itself that may go but for its last id; return its entries."""
+    node = Originator(OWN, KEYS[OWN])
     signed = {each: node.signed(each, expiry=EXPIRY) for each in range(1, 66)}
-    rows = [StoredEnvelope(OWN, n, n, topic, EXPIRY, data) for n, data in signed.items()]
+    rows = [StoredEnvelope(OWN, n, BEGIN_NS, OWN_TOPIC, EXPIRY, data) for n, data in signed.items()]
     with host.store.writing() as connection:
         host.store.insert_envelopes(connection, rows)
         while store_ranges(connection, OWN, 100):
             pass
         insert_report(connection, StoredPayerReport(OWN, 1, 65, b"", b"", b"", 1, 1))
+    return [entry_of(signed[each]) for each in range(1, 65)]
+
+
+def test_prune__own_log__keeps_the_entries_of_its_heads(host: Host, database_url: str) -> None:
+    entries = hold_own(host)
+    # A run that was ended before it deleted anything has left some.
+    left = [(OWN_TOPIC, OWN, n, EXPIRY, digest) for n, digest, _ in entries[:9]]
+    with host.store.writing() as connection:
+        insert_pruned_entries(host.store.insert_new, connection, left)
 
     assert pruned(database_url).code == 0
 
     with host.store.reading() as connection:
-        entries = read_pruned_entries(connection, topic, OWN, 0, 100)
-    assert entries == [entry_of(signed[each]) for each in range(1, 65)]
+        assert read_pruned_entries(connection, OWN_TOPIC, OWN, 0, 100) == entries
+
+
+def test_prune__two_at_once__delete_each_envelope_once_and_both_end(
+    host: Host, database_url: str
+) -> None:
+    entries = hold_own(host)
+    gone = {each for each in EXPIRED if each <= COVERED}
+
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        done = pool.starmap(pruned, [(database_url, "--batch", 2)] * 2, chunksize=1)
+
+    assert [each.code for each in done] == [0, 0], done
+    assert sum(each.content["envelopes"] for each in done) == len(gone) + len(entries)
+    assert pruned_ids(host) == gone
+    with host.store.reading() as connection:
+        assert read_pruned_entries(connection, OWN_TOPIC, OWN, 0, 100) == entries
+    assert faults(database_url) == []
 
 
 def test_estimate__on_each_database__is_exact_for_few_envelopes(host: Host) -> None:

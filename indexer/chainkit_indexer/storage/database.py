@@ -126,11 +126,20 @@ class Database:
             return self._backend.give_back(most_bytes)
 
     def insert_many(
-        self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
+        self,
+        connection: Connection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[Any],
+        only_new: bool = False,
     ) -> None:
-        """Insert rows, tuples in the order of ``columns``, in the fastest way of each database."""
+        """Insert rows, tuples in the order of ``columns``, in the fastest way of each database.
+
+        With ``only_new`` rows whose key is taken are left out; else they raise StoreError.
+        """
         if rows:
-            self._backend.insert_many(connection, table, columns, rows)
+            insert = self._backend.insert_new if only_new else self._backend.insert_many
+            insert(connection, table, columns, rows)
 
     def check_file(self, create: bool) -> None:
         """Raise StoreError where the path cannot hold, or does not hold, a database file."""

@@ -15,10 +15,12 @@ from sqlalchemy import (
     URL,
     BigInteger,
     Boolean,
+    Column,
     Connection,
     Engine,
     Integer,
     LargeBinary,
+    MetaData,
     NullPool,
     QueuePool,
     Table,
@@ -147,7 +149,8 @@ class Postgresql:
         try:
             with writer.begin():
                 yield writer
-                writer.execute(_TELL)
+                if not self._is_beside:
+                    writer.execute(_TELL)
         except (DBAPIError, psycopg.Error) as error:
             cause = error.orig if isinstance(error, DBAPIError) else error
             is_standby = getattr(cause, "sqlstate", None) == _READ_ONLY
@@ -213,6 +216,23 @@ class Postgresql:
             copy.set_types(types)
             for row in rows:
                 copy.write_row(row)
+
+    def insert_new(
+        self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
+    ) -> None:
+        """Insert tuples as ``insert_many`` does, but for those whose key is taken.
+
+        COPY cannot leave rows out: they go through a table of this session.
+        """
+        copied = Table(f"new_{table.name}", MetaData(), *(Column(c.name, c.type) for c in table.c))
+        connection.exec_driver_sql(
+            f"CREATE TEMPORARY TABLE IF NOT EXISTS {copied.name} (LIKE {table.name})"
+            " ON COMMIT DELETE ROWS"
+        )
+        self.insert_many(connection, copied, columns, rows)
+        connection.exec_driver_sql(
+            f"INSERT INTO {table.name} SELECT * FROM {copied.name} ON CONFLICT DO NOTHING"
+        )
 
     def close(self) -> None:
         """End all sessions, and the lock with its own."""

@@ -120,12 +120,28 @@ class Sqlite:
         for it. Bytes as a bytearray: for ``bytes`` the driver looks for an adapter first, a quarter
         of the time.
         """
+        self._insert("INSERT", connection, table, columns, rows)
+
+    def insert_new(
+        self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
+    ) -> None:
+        """Insert tuples as ``insert_many`` does, but for those whose key is taken."""
+        self._insert("INSERT OR IGNORE", connection, table, columns, rows)
+
+    @staticmethod
+    def _insert(
+        verb: str,
+        connection: Connection,
+        table: Table,
+        columns: Sequence[str],
+        rows: Sequence[Any],
+    ) -> None:
         driver = driver_of(connection)
         for start in range(0, len(rows), _ROWS_PER_STATEMENT):
             part = rows[start : start + _ROWS_PER_STATEMENT]
             row = f"({', '.join('?' * len(columns))})"
             places = ", ".join([row] * len(part))
-            statement = f"INSERT INTO {table.name} ({', '.join(columns)}) VALUES {places}"
+            statement = f"{verb} INTO {table.name} ({', '.join(columns)}) VALUES {places}"
             values = chain.from_iterable(part)
             driver.execute(
                 statement,

@@ -184,6 +184,12 @@ class Store:
         """
         self._database.insert_many(connection, table, columns, rows)
 
+    def insert_new(
+        self, connection: Connection, table: Table, columns: Sequence[str], rows: Sequence[Any]
+    ) -> None:
+        """Insert rows as ``insert_rows`` does, but for those whose key is taken."""
+        self._database.insert_many(connection, table, columns, rows, only_new=True)
+
     def wait_for_commit(self, seconds: float) -> bool:
         """Return True once another process may have written, False where none did in this time.
 

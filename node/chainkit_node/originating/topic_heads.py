@@ -127,7 +127,10 @@ class HeadsRequest:
         if size > _PAGE_BYTES:
             # The rows were cut: those behind come before the pruned ones behind.
             pruned = [each for each in pruned if each.sequence_id < rows[-1].sequence_id]
-        return sorted([*pruned, *(entry_of(row.envelope) for row in rows)])[:limit]
+        # Entries are stored before their envelopes are deleted: some come from both.
+        found = {each.sequence_id: each for each in pruned}
+        found |= {row.sequence_id: entry_of(row.envelope) for row in rows}
+        return sorted(found.values())[:limit]
 
 
 def _count(chain: Chain) -> int:

@@ -2,11 +2,12 @@
 
 Theory of operation. Ids are looked through in blocks. A block is due again when the next of its
 envelopes expires, or after a week, whatever came late; so a run reads what has something to delete,
-and not the whole database. Envelopes are found in a transaction that only reads. Each batch is then
-checked again and deleted in one short transaction, and a pause follows that is as long, in which a
-node that runs beside publishes. Only one process at a time writes to a file of SQLite: there a
-batch has as many envelopes as a few milliseconds delete (``pace.py``). A process that is killed
-leaves whole batches.
+and not the whole database. A batch is found in a transaction that only reads. It is judged again,
+and deleted, in a short one: it has as many envelopes as a few milliseconds delete (``pace.py``). A
+pause that is as long follows each, in which a node that runs beside publishes. In the node's own
+log, the entries of a stretch of envelopes are stored first, sorted by topic: neighbours share pages
+of the database. A process that is killed leaves whole batches, and perhaps entries of envelopes
+that stay.
 
 Deleting cannot be undone, and clocks go wrong. So the time is the earlier one of this machine's and
 of the last block that the node followed: where they contradict each other, less is deleted.
@@ -14,7 +15,8 @@ of the last block that the node followed: where they contradict each other, less
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,28 +26,25 @@ from chainkit.types import TopicKind
 from chainkit_indexer.registry.history import nodes_at
 from chainkit_indexer.storage.envelopes import read_highest
 from chainkit_indexer.storage.store import Store
-from chainkit_node.pruning.pace import HELD_SECONDS, Pace
+from chainkit_node.pruning.pace import Pace
 from chainkit_node.storage.id_blocks import block_ids, block_of
+from chainkit_node.storage.pruned_entries import PrunedEntry, insert_pruned_entries
 from chainkit_node.storage.pruned_ids import read_due, set_due
-from chainkit_node.storage.pruning import GRACE_SECONDS, Kept, Prunable, Pruning
+from chainkit_node.storage.pruning import GRACE_SECONDS, Kept, Pruning, Tally, keep_others_out
 
 BATCH_ENVELOPES: Final = 500
 MOST_ENVELOPES: Final = 900
-"""The largest batch: SQLite before version 3.32 takes 999 parameters."""
+"""The largest batch."""
+MOST_ENTRIES: Final = 2_000
+"""Entries of one transaction, which are short rows."""
+STRETCH_ENVELOPES: Final = 16_384
+"""Entries that are in memory together, sorted by topic: some 5 MB."""
 BATCH_BYTES: Final = 8 << 20
 """Envelopes of one batch, but for a single larger one."""
 GIVEN_BACK_BYTES: Final = 4 << 20
 """Cut off the file in one transaction."""
 LONGEST_SECONDS: Final = 7 * 24 * 60 * 60
 """After which a block is looked through again, whatever was known of it."""
-
-
-@dataclass(slots=True)
-class Tally:
-    """How many envelopes of one kind, and their bytes."""
-
-    envelopes: int = 0
-    bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -59,12 +58,12 @@ class PrunedLog:
     kept: dict[Kept, int] = field(default_factory=dict)
     """How many envelopes that had expired stay; only a dry run counts them."""
 
-    def add(self, rows: Sequence[Prunable]) -> None:
-        """Count envelopes."""
-        for row in rows:
-            tally = self.kinds.setdefault(row.kind, Tally())
-            tally.envelopes += 1
-            tally.bytes += row.size
+    def add(self, kinds: Mapping[TopicKind, Tally]) -> None:
+        """Add the envelopes of a batch."""
+        for kind, some in kinds.items():
+            tally = self.kinds.setdefault(kind, Tally())
+            tally.envelopes += some.envelopes
+            tally.bytes += some.bytes
 
     @property
     def envelopes(self) -> int:
@@ -96,8 +95,8 @@ class Pruner:
         self._store = store
         self._timer = timer
         self._sleep = sleep
-        # Where a server stores the rows, no writer waits for another one's end.
-        self._pace = Pace(batch, HELD_SECONDS if store.file else None)
+        self._pace = Pace(batch)
+        self._entries_pace = Pace(MOST_ENTRIES)
         self._is_dry = is_dry
         position = store.position()
         followed = 0 if position is None else position.header.timestamp
@@ -122,7 +121,7 @@ class Pruner:
         for originator_id in sorted(held.keys() & nodes.keys() - chain):
             is_own = nodes[originator_id] == own_key
             pruning = Pruning(originator_id, is_own, self.now)
-            yield self._prune_log(pruning, progress)
+            yield self.prune_log(pruning, progress)
 
     def give_back(self) -> int | None:
         """Give the space of deleted envelopes back; return the bytes, None where that cannot be."""
@@ -135,7 +134,8 @@ class Pruner:
             given += some
             self._sleep(self._timer() - before)
 
-    def _prune_log(self, pruning: Pruning, progress: Callable[[PrunedLog], None]) -> PrunedLog:
+    def prune_log(self, pruning: Pruning, progress: Callable[[PrunedLog], None]) -> PrunedLog:
+        """Delete what may be deleted of one log. ``progress`` gets the log after each batch."""
         with self._store.reading() as connection:
             log = PrunedLog(pruning.originator_id, pruning.through(connection))
         first: int | None = 1
@@ -161,26 +161,80 @@ class Pruner:
         progress: Callable[[PrunedLog], None],
     ) -> None:
         rest = range(ids.start, min(ids.stop, log.through + 1))
-        while rest:
-            with self._store.reading() as connection:
-                found = pruning.find(connection, rest, self._pace.envelopes, BATCH_BYTES)
-            if not found:
-                break
-            log.add(found if self._is_dry else self._delete(pruning, found))
+        if self._is_dry:
+            self._count(pruning, log, rest)
             progress(log)
-            rest = range(found[-1].sequence_id + 1, rest.stop)
-        if not self._is_dry and log.through >= ids[-1]:
+            return
+        while rest:
+            stretch, entered = self._enter(pruning, rest) if pruning.is_own else (rest, frozenset())
+            self._delete_within(pruning, log, stretch, entered, progress)
+            rest = range(stretch.stop, rest.stop)
+        if log.through >= ids[-1]:
             self._note(pruning, ids)
 
-    def _delete(self, pruning: Pruning, found: Sequence[Prunable]) -> Sequence[Prunable]:
+    def _count(self, pruning: Pruning, log: PrunedLog, ids: range) -> None:
+        with self._store.reading() as connection:
+            log.add(pruning.count(connection, ids))
+
+    def _enter(self, pruning: Pruning, ids: range) -> tuple[range, Set[int]]:
+        """Store the entries of the own envelopes that are deleted next.
+
+        Return the part of the range that was looked through, and the ids that have entries.
+        """
+        entries: list[PrunedEntry] = []
+        rest = ids
+        while rest and len(entries) < STRETCH_ENVELOPES:
+            begun = self._timer()
+            with self._store.reading() as connection:
+                batch = pruning.next_batch(connection, rest, MOST_ENVELOPES, BATCH_BYTES)
+                if batch is None:
+                    rest = range(rest.stop, rest.stop)
+                    break
+                entries += pruning.read_entries(connection, batch)
+            rest = range(batch.stop, rest.stop)
+            self._sleep(self._timer() - begun)
+        self._store_entries(sorted(entries))
+        return range(ids.start, rest.start), {sequence_id for _, _, sequence_id, *_ in entries}
+
+    def _store_entries(self, entries: Sequence[PrunedEntry]) -> None:
+        start = 0
+        while some := entries[start : start + self._entries_pace.envelopes]:
+            with self._writing(self._entries_pace) as connection:
+                keep_others_out(connection)
+                insert_pruned_entries(self._store.insert_new, connection, some)
+            start += len(some)
+
+    def _delete_within(
+        self,
+        pruning: Pruning,
+        log: PrunedLog,
+        ids: range,
+        entered: Set[int],
+        progress: Callable[[PrunedLog], None],
+    ) -> None:
+        rest = ids
+        while rest:
+            begun = self._timer()
+            with self._store.reading() as connection:
+                batch = pruning.next_batch(connection, rest, self._pace.envelopes, BATCH_BYTES)
+            if batch is None:
+                return
+            self._sleep(self._timer() - begun)
+            with self._writing(self._pace) as connection:
+                log.add(pruning.delete(connection, batch, entered).kinds)
+            progress(log)
+            rest = range(batch.stop, rest.stop)
+
+    @contextmanager
+    def _writing(self, pace: Pace) -> Iterator[Connection]:
+        """Run a transaction, and pause for as long as it took."""
         with self._store.writing() as connection:
             # Only now: waiting for another writer keeps nobody waiting.
             begun = self._timer()
-            deleted = pruning.delete(connection, found, self._store.insert_rows)
+            yield connection
         held = self._timer() - begun
-        self._pace.took(len(found), held)
+        pace.took(pace.envelopes, held)
         self._sleep(held)
-        return deleted
 
     def _note(self, pruning: Pruning, ids: range) -> None:
         """Record when a block that is covered as a whole is due again."""
@@ -190,6 +244,7 @@ class Pruner:
         if expiry is not None:
             due = min(due, expiry + GRACE_SECONDS)
         with self._store.writing() as connection:
+            keep_others_out(connection)
             set_due(connection, pruning.originator_id, block_of(ids[0]), due)
 
 

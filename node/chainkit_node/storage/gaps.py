@@ -190,10 +190,9 @@ def _outside(run: range, known: Iterable[range]) -> Iterable[range]:
 
 def runs_of(sequence_ids: Iterable[int]) -> Iterable[range]:
     """Return ids as runs, in their order."""
-    runs: list[range] = []
-    for sequence_id in sorted(sequence_ids):
-        if runs and sequence_id <= runs[-1].stop:
-            runs[-1] = range(runs[-1].start, sequence_id + 1)
-        else:
-            runs.append(range(sequence_id, sequence_id + 1))
-    return runs
+    ids = sorted(sequence_ids)
+    if not ids:
+        return []
+    cuts = [(before, each) for before, each in pairwise(ids) if each > before + 1]
+    edges = (ids[0], *(edge for cut in cuts for edge in cut), ids[-1])
+    return [range(start, end + 1) for start, end in zip(edges[::2], edges[1::2], strict=True)]

@@ -17,7 +17,8 @@ BLOCK_IDS: Final = 1 << 16
 """Ids of one bitmap, 8 KiB before it is compressed."""
 
 _ORIGINATOR: Final = bindparam("originator", type_=BigInteger())
-_NUMBER: Final = bindparam("number", type_=BigInteger())
+_NUMBER: Final = bindparam("block", type_=BigInteger())
+"""Not the name of a column: that would be what an update sets it to."""
 
 
 def block_of(sequence_id: int) -> int:
@@ -45,6 +46,7 @@ class IdBlocks:
         self._ids = select(rows.ids).where(is_of, rows.number == _NUMBER)
         is_used = select(rows.number, rows.ids).where(is_of, rows.count > 0)
         self._next = is_used.where(rows.number >= _NUMBER).order_by(rows.number).limit(1)
+        self._update = update(table).where(is_of, rows.number == _NUMBER)
         self._last = is_used.order_by(rows.number.desc()).limit(1)
 
     def read(self, connection: Connection, originator_id: int, first: int, last: int) -> int:
@@ -58,7 +60,7 @@ class IdBlocks:
         """Return the lowest id from ``first`` on, or None."""
         number = block_of(first)
         while True:
-            ids = {"originator": originator_id, "number": number}
+            ids = {"originator": originator_id, "block": number}
             found = connection.execute(self._next, ids).first()
             if found is None:
                 return None
@@ -122,14 +124,14 @@ class IdBlocks:
         self, connection: Connection, originator_id: int, number: int, values: Mapping[str, object]
     ) -> None:
         """Change columns of a block, which is empty where it is new."""
-        key = {"originator_id": originator_id, "number": number}
-        change = update(self._table).filter_by(**key).values(**values)
-        if not connection.execute(change).rowcount:
+        place = {"originator": originator_id, "block": number}
+        if not connection.execute(self._update, {**place, **values}).rowcount:
+            key = {"originator_id": originator_id, "number": number}
             empty = {"count": 0, "ids": _packed(0), **self._others}
             connection.execute(insert(self._table).values({**key, **empty, **values}))
 
     def _bits(self, connection: Connection, originator_id: int, number: int) -> int:
-        ids = {"originator": originator_id, "number": number}
+        ids = {"originator": originator_id, "block": number}
         packed = connection.scalar(self._ids, ids)
         return 0 if packed is None else _unpacked(packed)
 
@@ -138,9 +140,11 @@ def _by_block(sequence_ids: Iterable[int]) -> dict[int, int]:
     """Return the bitmap of ids in each block."""
     added: dict[int, bytearray] = {}
     for each in sequence_ids:
-        number = block_of(each)
-        place = each - block_ids(number).start
-        added.setdefault(number, bytearray(BLOCK_IDS // 8))[place // 8] |= 1 << place % 8
+        # As block_of: a call for each id would take most of the time.
+        number, place = divmod(each - 1, BLOCK_IDS)
+        if number not in added:
+            added[number] = bytearray(BLOCK_IDS // 8)
+        added[number][place >> 3] |= 1 << (place & 7)
     return {number: int.from_bytes(bits, "little") for number, bits in added.items()}
 
 

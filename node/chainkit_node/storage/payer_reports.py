@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, Select, func, insert, select, update
+from sqlalchemy import BigInteger, Connection, Select, bindparam, func, insert, select, update
 
 from chainkit.errors import StoreError
 from chainkit.protocol.proto import node_api_pb2
@@ -22,6 +22,14 @@ MOST_REFUSED: Final = 100
 _REPORTS: Final = schema.payer_reports
 _ATTESTATIONS: Final = schema.payer_report_attestations
 _REFUSED: Final = schema.refused_payer_reports
+
+# Built once: building takes longer than their execution.
+_OF_NODE: Final = _REPORTS.c.originator_id == bindparam("node", type_=BigInteger())
+_REPORTED: Final = select(func.coalesce(func.max(_REPORTS.c.last_id), 0)).where(_OF_NODE)
+_WAITING: Final = select(func.min(_REPORTS.c.first_id) - 1).where(
+    _OF_NODE, _REPORTS.c.attested_ns.is_(None)
+)
+_ATTESTED: Final = select(func.coalesce(_WAITING.scalar_subquery(), _REPORTED.scalar_subquery(), 0))
 
 
 class StoredPayerReport(NamedTuple):
@@ -63,18 +71,12 @@ def attested_through(connection: Connection, originator_node_id: int) -> int:
 
     0 where there is none: a report that is attested before an earlier one covers nothing yet.
     """
-    of_node = _REPORTS.c.originator_id == originator_node_id
-    waiting = select(func.min(_REPORTS.c.first_id)).where(of_node, _REPORTS.c.attested_ns.is_(None))
-    if (first := connection.scalar(waiting)) is not None:
-        return int(first) - 1
-    return reported_through(connection, originator_node_id)
+    return int(connection.execute(_ATTESTED, {"node": originator_node_id}).scalar_one())
 
 
 def reported_through(connection: Connection, originator_node_id: int) -> int:
     """Return the last sequence id of an originator that any stored report covers; 0 for none."""
-    of_node = _REPORTS.c.originator_id == originator_node_id
-    last = connection.scalar(select(func.max(_REPORTS.c.last_id)).where(of_node))
-    return int(last or 0)
+    return int(connection.execute(_REPORTED, {"node": originator_node_id}).scalar_one())
 
 
 def insert_report(connection: Connection, report: StoredPayerReport) -> None:

@@ -1,4 +1,4 @@
-"""Entries of this node's topic heads whose envelopes were pruned (ADR 38, ADR 64).
+"""Entries of this node's topic heads whose envelopes were pruned, or soon are (ADR 38, 64, 88).
 
 A head contains all that the node originated on a topic, so a client that never held an envelope
 needs the entry for as long as the topic has heads: some 100 bytes, and the envelope has a thousand.
@@ -6,7 +6,7 @@ needs the entry for as long as the topic has heads: some 100 bytes, and the enve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, Table, select
@@ -17,22 +17,17 @@ from chainkit_node.storage import schema
 _rows: Final = schema.pruned_entries.c
 _COLUMNS: Final = tuple(_rows.keys())
 
+PrunedEntry = tuple[bytes, int, int, int, bytes]
+"""Topic, originator, sequence id, expiry in seconds since 1970, and the 32 bytes of the digest."""
+
 InsertRows = Callable[[Connection, Table, Sequence[str], Sequence[Any]], None]
-"""The database's fastest way, such as ``Store.insert_rows``."""
+"""Such as ``Store.insert_new``."""
 
 
 def insert_pruned_entries(
-    insert: InsertRows,
-    connection: Connection,
-    originator_id: int,
-    entries: Iterable[tuple[bytes, Entry]],
+    insert: InsertRows, connection: Connection, rows: Sequence[PrunedEntry]
 ) -> None:
-    """Store entries with their topics, in the transaction that deletes the envelopes."""
-    rows = [
-        (topic, originator_id, entry.sequence_id, entry.expires_at, entry.digest)
-        # Sorted: the database finds the places of neighbours together.
-        for topic, entry in sorted(entries)
-    ]
+    """Store entries before the envelopes are deleted; those that are stored already stay."""
     insert(connection, schema.pruned_entries, _COLUMNS, rows)
 
 

@@ -18,19 +18,16 @@ meanwhile is the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
-    ColumnElement,
     Connection,
     Delete,
     LargeBinary,
-    Row,
-    Select,
     Table,
     and_,
     bindparam,
@@ -41,25 +38,24 @@ from sqlalchemy import (
     not_,
     or_,
     select,
+    text,
     tuple_,
 )
 
 from chainkit.identity.identifiers import MemberKind
-from chainkit.protocol.topic_heads import Entry, entry_digest
+from chainkit.protocol.topic_heads import entry_digest
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import read_last
 from chainkit_indexer.storage.schema import cursor, envelope_logs, envelopes, inbox_members
 from chainkit_node.storage import schema
 from chainkit_node.storage.gaps import runs_of
 from chainkit_node.storage.payer_reports import attested_through
-from chainkit_node.storage.pruned_entries import InsertRows, insert_pruned_entries
+from chainkit_node.storage.pruned_entries import PrunedEntry
 from chainkit_node.storage.pruned_ids import PRUNED
-from chainkit_node.storage.range_digests import leaf_of, stored_leaves
+from chainkit_node.storage.range_digests import leaf_ids, stored_leaves
 
 GRACE_SECONDS: Final = 24 * 60 * 60
 """Between an envelope's expiry and its deletion: by other nodes' clocks it expired, too."""
-_READ_AT_ONCE: Final = 50
-"""Envelopes that are in memory together."""
 
 _KINDS: Final = (TopicKind.GROUP_MESSAGE, TopicKind.WELCOME, TopicKind.KEY_PACKAGE)
 _held: Final = envelopes.c
@@ -97,41 +93,44 @@ _IS_DISPUTED: Final = exists().where(
     schema.disputed_envelopes.c.sequence_id == _held.sequence_id,
 )
 
+_ORIGINATOR: Final = bindparam("originator", type_=BigInteger())
+_FROM: Final = bindparam("first", type_=BigInteger())
+_TO: Final = bindparam("last", type_=BigInteger())
 _MAY_GO: Final = (
-    _held.originator_id == bindparam("originator", type_=BigInteger()),
-    _held.sequence_id.between(
-        bindparam("first", type_=BigInteger()), bindparam("last", type_=BigInteger())
-    ),
+    _held.originator_id == _ORIGINATOR,
+    _held.sequence_id.between(_FROM, _TO),
     _held.expires_at <= bindparam("cutoff", type_=BigInteger()),
     _HAS_KIND,
     not_(_IS_NEWEST_PACKAGE),
     not_(_IS_DISPUTED),
 )
 # Written once: SQLAlchemy takes longer to write a statement than SQLite to execute it.
-_FIND_IDS: Final = select(_held.sequence_id).where(*_MAY_GO)
-
-
-def _finding(last_column: ColumnElement[Any]) -> Select[Any]:
-    """Return the query of the first rows; its rows come in pieces, as envelopes may be large."""
-    return (
-        select(_held.sequence_id, _held.topic, _held.expires_at, last_column)
-        .where(*_MAY_GO)
-        .order_by(_held.sequence_id)
-        .limit(bindparam("most"))
-        .execution_options(yield_per=_READ_AT_ONCE)
-    )
-
-
-_FIND: Final = _finding(func.length(_held.envelope))
-_FIND_OWN: Final = _finding(_held.envelope)
+_FIRST: Final = select(_held.sequence_id).where(*_MAY_GO).order_by(_held.sequence_id).limit(1)
+_next: Final = (
+    select(_held.sequence_id, func.length(_held.envelope).label("size"))
+    .where(_held.originator_id == _ORIGINATOR, _held.sequence_id.between(_FROM, _TO))
+    .order_by(_held.sequence_id)
+    .limit(bindparam("most"))
+    .subquery()
+)
+_EXTENT: Final = select(func.max(_next.c.sequence_id), func.sum(_next.c.size))
+_COUNT: Final = (
+    select(_kind, func.count(), func.sum(func.length(_held.envelope)))
+    .where(*_MAY_GO)
+    .group_by(_kind)
+)
+_FIND: Final = select(_held.sequence_id, _kind, func.length(_held.envelope)).where(*_MAY_GO)
+_FIND_OWN: Final = select(_held.sequence_id, _held.topic, _held.expires_at, _held.envelope).where(
+    *_MAY_GO
+)
 
 
 def _deletion(table: Table) -> Delete:
-    first, last = (bindparam(name, type_=BigInteger()) for name in ("first", "last"))
-    is_of = table.c.originator_id == bindparam("originator", type_=BigInteger())
-    return delete(table).where(is_of, table.c.sequence_id.between(first, last))
+    is_of = table.c.originator_id == _ORIGINATOR
+    return delete(table).where(is_of, table.c.sequence_id.between(_FROM, _TO))
 
 
+_LOCK: Final = text("LOCK TABLE disputed_envelopes IN SHARE ROW EXCLUSIVE MODE")
 _DELETE_ENVELOPES: Final = _deletion(envelopes)
 _DELETE_CHARGES: Final = _deletion(schema.charges)
 
@@ -148,27 +147,19 @@ class Kept(StrEnum):
     """The originator's next id follows from it."""
 
 
-class Prunable(NamedTuple):
-    """An envelope that may be deleted."""
+@dataclass(slots=True)
+class Tally:
+    """How many envelopes of one kind, and their bytes."""
 
-    sequence_id: int
-    topic: bytes
-    expires_at: int
-    """Seconds since 1970."""
-    size: int
-    """Bytes of the OriginatorEnvelope."""
-    digest: bytes = b""
-    """The 32 bytes that this node signed; empty where another node originated it."""
+    envelopes: int = 0
+    bytes: int = 0
 
-    @property
-    def entry(self) -> Entry:
-        """The entry of this node's topic heads."""
-        return Entry(self.sequence_id, self.digest, self.expires_at)
 
-    @property
-    def kind(self) -> TopicKind:
-        """The kind of its payload."""
-        return TopicKind(self.topic[0])
+class Deleted(NamedTuple):
+    """Envelopes that were deleted."""
+
+    sequence_ids: list[int]
+    kinds: dict[TopicKind, Tally]
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,59 +177,68 @@ class Pruning:
         """The latest expiry of what is deleted, in seconds since 1970."""
         return self.now - GRACE_SECONDS
 
-    def find(
+    def next_batch(
         self, connection: Connection, ids: range, most: int, most_bytes: int
-    ) -> list[Prunable]:
-        """Return the first envelopes within a range of ids that may be deleted, one at least.
+    ) -> range | None:
+        """Return the next ids to give to ``delete``; None where nothing in the range may go.
 
-        ``most_bytes`` bounds them together, but for a single larger one.
+        ``most`` and ``most_bytes`` bound the envelopes that are held under these ids, but for a
+        single larger one. ``connection`` only reads: a long search keeps no writer waiting.
         """
-        last = min(ids[-1], self.through(connection))
-        ready = stored_leaves(connection, self.originator_id, ids[0], last)
-        query = _FIND_OWN if self.is_own else _FIND
-        found: list[Prunable] = []
-        total = 0
-        with connection.execute(query, self._asked(ids[0], last) | {"most": most}) as rows:
-            for row in map(_own if self.is_own else _other, rows):
-                total += row.size
-                if found and total > most_bytes:
-                    break
-                if leaf_of(row.sequence_id) in ready:
-                    found.append(row)
-        return found
+        first = connection.scalar(_FIRST, self._asked(ids))
+        while first is not None:
+            asked = {"first": first, "last": ids[-1], "originator": self.originator_id}
+            last, size = connection.execute(_EXTENT, asked | {"most": most}).one()
+            if most == 1 or size <= most_bytes:
+                return range(first, last + 1)
+            most //= 2
+        return None
 
-    def delete(
-        self, connection: Connection, found: Sequence[Prunable], insert: InsertRows
-    ) -> list[Prunable]:
-        """Delete envelopes, and return those that were; the others may not be deleted any more.
+    def read_entries(self, connection: Connection, ids: range) -> list[PrunedEntry]:
+        """Return the entries of this node's envelopes in a range of ids that may be deleted."""
+        rows = connection.execute(_FIND_OWN, self._asked(ids)).all()
+        return [
+            (topic, self.originator_id, number, expires_at, entry_digest(envelope))
+            for number, topic, expires_at, envelope in rows
+        ]
 
-        One transaction, which reads again what another process may have changed since ``find``:
-        disputes and digests. The last id that may be deleted never falls. ``found`` are a few
-        hundred, in the order of their ids.
+    def delete(self, connection: Connection, ids: range, entered: Container[int] = ()) -> Deleted:
+        """Delete the envelopes of a range of ids that may be deleted, whatever range it is.
+
+        One transaction, in which all is judged. In this node's own log nothing is deleted but the
+        envelopes whose entries are stored, under the ids ``entered``.
         """
-        if not found:
-            return []
-        asked = self._asked(found[0].sequence_id, found[-1].sequence_id)
-        allowed = set(connection.scalars(_FIND_IDS, asked).all())
-        ready = stored_leaves(connection, self.originator_id, asked["first"], asked["last"])
+        keep_others_out(connection)
         rows = [
-            each
-            for each in found
-            if each.sequence_id in allowed and leaf_of(each.sequence_id) in ready
+            row
+            for part in self._ready(connection, ids)
+            for row in connection.execute(_FIND, self._asked(part)).all()
+            if not self.is_own or row[0] in entered
         ]
-        if self.is_own:
-            entries = ((each.topic, each.entry) for each in rows)
-            insert_pruned_entries(insert, connection, self.originator_id, entries)
-        ids = [each.sequence_id for each in rows]
-        runs = [
-            {"originator": self.originator_id, "first": run[0], "last": run[-1]}
-            for run in runs_of(ids)
-        ]
-        if runs:
+        found = [row[0] for row in rows]
+        if runs := [self._place(run) for run in runs_of(found)]:
             connection.execute(_DELETE_ENVELOPES, runs)
             connection.execute(_DELETE_CHARGES, runs)
-            PRUNED.add(connection, self.originator_id, ids)
-        return rows
+            PRUNED.add(connection, self.originator_id, found)
+        return Deleted(found, _tallied((kind, 1, size) for _, kind, size in rows))
+
+    def count(self, connection: Connection, ids: range) -> dict[TopicKind, Tally]:
+        """Count what ``delete`` would delete."""
+        found = [
+            row
+            for part in self._ready(connection, ids)
+            for row in connection.execute(_COUNT, self._asked(part))
+        ]
+        return _tallied(found)
+
+    def _ready(self, connection: Connection, ids: range) -> list[range]:
+        """Return the parts of a range that reports cover and whose digests are stored."""
+        last = min(ids[-1], self.through(connection))
+        if last < ids[0]:
+            return []
+        leaves = stored_leaves(connection, self.originator_id, ids[0], last)
+        parts = ((leaf_ids(run[0])[0], leaf_ids(run[-1])[-1]) for run in runs_of(leaves))
+        return [range(max(ids[0], first), min(last, end) + 1) for first, end in parts]
 
     def count_kept(self, connection: Connection) -> dict[Kept, int]:
         """Count the envelopes that expired before ``cutoff`` and stay, by the reason.
@@ -290,16 +290,29 @@ class Pruning:
             return 0
         return min(attested_through(connection, self.originator_id), last[0] - 1)
 
-    def _asked(self, first: int, last: int) -> dict[str, int]:
-        ids = {"originator": self.originator_id, "first": first, "last": last}
-        return ids | {"cutoff": self.cutoff}
+    def _asked(self, ids: range) -> dict[str, int]:
+        return self._place(ids) | {"cutoff": self.cutoff}
+
+    def _place(self, ids: range) -> dict[str, int]:
+        return {"originator": self.originator_id, "first": ids[0], "last": ids[-1]}
 
 
-def _own(row: Row[Any]) -> Prunable:
-    envelope = row.envelope
-    place = row.sequence_id, row.topic, row.expires_at
-    return Prunable(*place, len(envelope), entry_digest(envelope))
+def keep_others_out(connection: Connection) -> None:
+    """Let no other process write disputes, or delete, until this transaction ends.
+
+    To be called first: on PostgreSQL a transaction sees the state that its first query finds, and
+    this is none. On SQLite one transaction writes at a time.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK)
 
 
-def _other(row: Row[Any]) -> Prunable:
-    return Prunable._make((*row, b""))
+def _tallied(rows: Iterable[tuple[bytes, int, int]]) -> dict[TopicKind, Tally]:
+    """Return the sums of each kind, of rows with a topic, or its first byte, count and bytes."""
+    counts: dict[int, int] = {}
+    sizes: dict[int, int] = {}
+    for topic, count, size in rows:
+        kind = topic[0]
+        counts[kind] = counts.get(kind, 0) + count
+        sizes[kind] = sizes.get(kind, 0) + size
+    return {TopicKind(kind): Tally(count, sizes[kind]) for kind, count in counts.items()}

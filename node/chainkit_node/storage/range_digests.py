@@ -240,6 +240,12 @@ def leaf_of(sequence_id: int) -> int:
     return (sequence_id - 1) // LEAF_IDS
 
 
+def leaf_ids(number: int) -> range:
+    """Return the ids of a leaf."""
+    leaf = LogRange(0, number)
+    return range(leaf.first, leaf.last + 1)
+
+
 class _Reading:
     """Reads or computes ranges in one transaction, and computes no more than a few."""
 

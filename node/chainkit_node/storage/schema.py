@@ -179,7 +179,8 @@ pruned_entries = Table(
     _column("digest", LargeBinary),
 )
 """Entries of this node's own envelopes that were pruned: its topic heads still contain them (ADR
-64): ``digest`` has the 32 bytes that this node signed."""
+64): ``digest`` has the 32 bytes that this node signed. An entry is stored before its envelope is
+deleted (ADR 88)."""
 
 database_sizes = Table(
     "database_sizes",

@@ -97,9 +97,7 @@ class ComparingNode:
             insert_report(
                 connection, StoredPayerReport(ORIGINATOR, 1, ids[-1], b"", b"", b"", 1, 1)
             )
-            found = pruning.find(connection, ids, 900, 1 << 20)
-            found = pruning.delete(connection, found, self.store.insert_rows)
-        return [each.sequence_id for each in found]
+            return pruning.delete(connection, ids).sequence_ids
 
     def _counted(self, request: bytes, answer: bytes) -> bytes:
         self.asked.append(request)

@@ -97,12 +97,13 @@ class ChangingLog:
                 covered = StoredPayerReport(ORIGINATOR, first, through, b"", b"", b"", 1, 1)
                 insert_report(connection, covered)
                 self.attested = through
-            found = pruning.find(connection, range(1, self.highest + 1), most, 1 << 20)
-            assert pruning.delete(connection, found, self.database.insert_many) == found
-        for each in found:
-            self.pruned[each.sequence_id] = envelope_digest(
-                self.rows.pop(each.sequence_id).envelope
-            )
+            ids = pruning.next_batch(connection, range(1, self.highest + 1), most, 1 << 20)
+            if ids is None:
+                return
+            deleted = pruning.delete(connection, ids).sequence_ids
+        assert len(deleted) <= most
+        for each in deleted:
+            self.pruned[each] = envelope_digest(self.rows.pop(each).envelope)
 
     def expire(self, first: int, last: int) -> None:
         """Hold envelopes no more that others call expired; no gap may be there yet."""

@@ -12,21 +12,18 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select, update
 
-from chainkit.protocol.topic_heads import Chain, entry_of, read_topic_head
 from chainkit.types import TopicKind
 from chainkit_indexer.storage.envelopes import StoredEnvelope
 from chainkit_indexer.storage.schema import blocks, envelopes
-from chainkit_node.originating.topic_heads import TopicHeads
 from chainkit_node.pruning import pruner
-from chainkit_node.pruning.pruner import PrunedLog, Pruner, Tally
+from chainkit_node.pruning.pruner import PrunedLog, Pruner
 from chainkit_node.storage import id_blocks, schema
 from chainkit_node.storage.payer_reports import StoredPayerReport, insert_report
 from chainkit_node.storage.pruned_ids import PRUNED
-from chainkit_node.storage.pruning import Kept
+from chainkit_node.storage.pruning import Kept, Tally
 from chainkit_node.storage.range_digests import store_ranges
 from support.indexer.ranges import row
-from support.network.originator import Originator
-from support.reporting import ACCUSED, KEYS, OTHER, OWN, Host, register
+from support.reporting import ACCUSED, Host, register
 
 NOW = 1_800_000_000
 DAY = 86_400
@@ -222,32 +219,6 @@ def test_run__envelope_that_came_late__is_found_within_a_week(
     assert prune(host)[ACCUSED].envelopes == 0
     followed(host, NOW + 7 * DAY)
     assert prune(host, NOW + 7 * DAY)[ACCUSED].envelopes == 1
-
-
-def test_head__of_a_topic_whose_envelopes_were_pruned__is_what_it_was(host: Host) -> None:
-    node = Originator(OWN, KEYS[OWN])
-    signed = [node.signed(each, expiry=NOW - DAY) for each in range(1, 71)]
-    put(
-        host,
-        *(
-            StoredEnvelope(OWN, each, each, MESSAGE, NOW - DAY if each % 3 else None, data)
-            for each, data in enumerate(signed, 1)
-        ),
-    )
-    attest(host, 1, 70, originator_id=OWN)
-    entries = [entry_of(each) for each in signed]
-
-    assert prune(host)[OWN].envelopes == 43
-    # A node that was started again has read nothing yet.
-    heads = TopicHeads(lambda: OWN, KEYS[OWN])
-    with host.store.reading() as connection:
-        request = heads.begin(connection)
-        head = read_topic_head(request.head(MESSAGE), KEYS[OWN].public_key)
-        assert request.entries(MESSAGE, 40) == entries[40:]
-        assert request.entries(MESSAGE, 0) == entries
-
-    assert head.chain == Chain().extended(entries)
-    assert held(host, OTHER) == set()
 
 
 def test_run__all_have_expired__the_last_stays_for_the_next_id_to_follow(host: Host) -> None:

@@ -43,11 +43,3 @@ def test_took__database_becomes_slow__shrinks_at_once() -> None:
 
     assert before > 390
     assert pace.envelopes == pytest.approx(100, abs=1)
-
-
-def test_took__no_time_given__always_has_the_most() -> None:
-    pace = Pace(500, None)
-
-    deleted(pace, 1.0, 1.0, 3)
-
-    assert pace.envelopes == 500

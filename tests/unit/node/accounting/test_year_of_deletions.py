@@ -23,6 +23,7 @@ from chainkit_node.replicating.intake import Intake, Source
 from chainkit_node.replicating.own_ids import UngivenIds
 from chainkit_node.storage.charges import insert_charges
 from chainkit_node.storage.learned_ids import LEARNED
+from chainkit_node.storage.pruned_entries import insert_pruned_entries
 from chainkit_node.storage.pruned_ids import PRUNED
 from chainkit_node.storage.pruning import Pruning
 from chainkit_node.storage.range_digests import read_contents, read_highest_id, store_ranges
@@ -82,10 +83,10 @@ class Log:
         store = self.books.store
         store_digests(self.books, self.signer.node_id)
         with store.writing() as connection:
-            found = pruning.find(connection, range(1, self.last_id + 1), 900, 8 << 20)
-            return [
-                each.sequence_id for each in pruning.delete(connection, found, store.insert_rows)
-            ]
+            ids = range(1, self.last_id + 1)
+            entries = pruning.read_entries(connection, ids)
+            insert_pruned_entries(store.insert_new, connection, entries)
+            return pruning.delete(connection, ids, {entry[2] for entry in entries}).sequence_ids
 
     def delete(self, sequence_id: int, *, is_called_expired: bool) -> None:
         """Delete an envelope of the own log, as no command does."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -10,12 +13,20 @@ from typing import Final
 from benchmarks.harness import disk_folder
 from benchmarks.history.past import Person, asking_person
 from benchmarks.network.catching_up import recover_floor
+from benchmarks.usage import process_mebibytes
 from benchmarks.watch import Run, run
 from chainkit.errors import MalformedAnswer
+from chainkit_client.mls.program import find_node
 from localnet.commands import CHAINKIT
 
 STEPS: Final = ("approve", "apply", "check")
 """The commands, in their order."""
+
+_LIBRARIES: Final = (
+    *("asyncio", "click", "coincurve", "Crypto.Cipher.ChaCha20_Poly1305", "eth_abi", "grpc"),
+    *("google.protobuf.message", "orjson", "pyrage", "requests", "rlp", "sqlalchemy", "trie"),
+)
+"""What these commands import of others."""
 
 _PAUSE_SECONDS: Final = 0.03
 """The MLS engine's child may live for a fifth of a second."""
@@ -35,6 +46,8 @@ class Traveled:
     """How long coincurve recovers both keys of so many envelopes, on one thread."""
     file_bytes: int
     """The length of the file."""
+    floor_mebibytes: float
+    """Memory of Python with all libraries of these commands, and of Node, which do nothing."""
 
 
 def measure(count: int) -> Traveled:
@@ -51,7 +64,7 @@ def measure(count: int) -> Traveled:
     if covered["proven"] < count or covered["omitted"]:
         raise MalformedAnswer("history", f"{count} proven messages", covered)
     seconds = count / ((before.per_second + after.per_second) / 2)
-    return Traveled(approve, apply, check, seconds, length)
+    return Traveled(approve, apply, check, seconds, length, _floor_mebibytes())
 
 
 def _run(person: Person, home: Path, *words: str, typed: str = "") -> Run:
@@ -62,3 +75,19 @@ def _run(person: Person, home: Path, *words: str, typed: str = "") -> Run:
         typed=f"{typed}\n",
         pause_seconds=_PAUSE_SECONDS,
     )
+
+
+def _floor_mebibytes() -> float:
+    python = [sys.executable, "-c", f"import {', '.join(_LIBRARIES)}; print(); input()"]
+    node = [str(find_node()), "-e", "console.log(); process.stdin.resume()"]
+    return _idle_mebibytes(python) + _idle_mebibytes(node)
+
+
+def _idle_mebibytes(command: Sequence[str]) -> float:
+    """Return the memory of a program that has printed a line, and waits for one."""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = process_mebibytes(process.pid)
+        process.communicate(b"\n")
+    return found

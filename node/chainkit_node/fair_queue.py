@@ -3,7 +3,7 @@
 Theory of operation (self-clocked fair queuing). Each item gets a mark: its cost behind the mark of
 the caller's item before it, or behind the mark of the item that was taken last, whichever is
 higher. The item with the lowest mark is next. So the first item of a caller comes before all but
-its own cost of each other caller, however many items these have put before.
+one item, and its own cost, of each other caller, however many items these have put before.
 
 A caller may wait with as many items as there are places left, so each one leaves half of what it
 found. Where many have taken the last place, the next one that is free is for a caller without any.

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from shutil import disk_usage
-from threading import Lock, get_ident
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Table, text
@@ -15,6 +15,7 @@ from chainkit.errors import StoreError, StoreUnavailable
 from chainkit.sqlite import errors_as
 from chainkit_indexer.storage.location import HiddenWords, parse_location, shown
 from chainkit_indexer.storage.sqlite import Sqlite
+from chainkit_indexer.storage.turns import Turns
 
 if TYPE_CHECKING:
     from chainkit_indexer.storage.postgresql import Postgresql
@@ -46,7 +47,7 @@ class Database:
         self.file = found if isinstance(found, Path) else None
         """The path of the file, for SQLite."""
         self._hidden = HiddenWords(found)
-        self._turn = Lock()
+        self._writers = Turns()
         self._writing_thread: int | None = None
         self._backend: Sqlite | Postgresql
         if isinstance(found, Path):
@@ -64,15 +65,16 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self, *, answers: bool = False) -> Iterator[Connection]:
         """Run a transaction that excludes every other writer; an exception undoes all of it.
 
-        The call waits for other threads of this process, and takes the lock if this database does
-        not have it, or no longer. Raises RuntimeError within another ``writing`` of the same
-        thread, which would wait for itself.
+        The call waits for other threads of this process in their order; those with ``answers`` and
+        those without alternate (``turns``). It takes the lock if this database does not have it,
+        or no longer. Raises RuntimeError within another ``writing`` of the same thread, which would
+        wait for itself.
         """
         assert not self.is_read_only, "only a database that was opened to write"
-        with self._turns():
+        with self._turns(answers):
             if not self.is_beside:
                 self._lock()
             with self._errors(), self._backend.writing() as connection:
@@ -100,11 +102,11 @@ class Database:
                 raise self._store_error(error) from error
 
     @contextmanager
-    def _turns(self) -> Iterator[None]:
+    def _turns(self, answers: bool = False) -> Iterator[None]:
         # Only this thread can have set the owner to itself.
         if self._writing_thread == get_ident():
             raise RuntimeError(f"database {self.name}: a transaction writes already in this thread")
-        with self._turn:
+        with self._writers.turn(answers):
             self._writing_thread = get_ident()
             try:
                 yield

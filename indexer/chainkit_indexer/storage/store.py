@@ -153,10 +153,13 @@ class Store:
             raise
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Run a transaction that excludes every other writer; an exception undoes all of it."""
+    def writing(self, *, answers: bool = False) -> Iterator[Connection]:
+        """Run a transaction that excludes every other writer; an exception undoes all of it.
+
+        With ``answers`` somebody waits for its end: other writers hold it up by two turns at most.
+        """
         try:
-            with self._database.writing() as connection:
+            with self._database.writing(answers=answers) as connection:
                 yield connection
         except BaseException:
             # The lock may have been lost, and another process may have moved the cursor.

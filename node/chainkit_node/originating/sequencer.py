@@ -145,7 +145,7 @@ class Sequencer:
 
     def _commit(self, payloads: Sequence[NewEnvelope]) -> list[StoredEnvelope]:
         node_id = self._node_id()
-        with self._store.writing() as connection:
+        with self._store.writing(answers=True) as connection:
             last_id, last_ns = read_last(connection, node_id) or (0, 0)
             self._check_not_older(node_id, last_id)
             self._publish_missed(connection, node_id, last_id)

@@ -300,8 +300,8 @@ def test_submit__commit_whose_answer_was_lost__is_published_before_the_next(
     writing = Store.writing
 
     @contextmanager
-    def answer_is_lost(self: Store) -> Iterator[Any]:
-        with writing(self) as connection:
+    def answer_is_lost(self: Store, *, answers: bool) -> Iterator[Any]:
+        with writing(self, answers=answers) as connection:
             yield connection
         raise StoreUnavailable("database", "an answer", "a closed connection")
 

@@ -26,7 +26,7 @@ _LIBRARIES: Final = (
     *("asyncio", "click", "coincurve", "Crypto.Cipher.ChaCha20_Poly1305", "eth_abi", "grpc"),
     *("google.protobuf.message", "orjson", "pyrage", "requests", "rlp", "sqlalchemy", "trie"),
 )
-"""What these commands import of others."""
+"""Other projects' modules that these commands import."""
 
 _PAUSE_SECONDS: Final = 0.03
 """The MLS engine's child may live for a fifth of a second."""

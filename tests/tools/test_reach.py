@@ -55,10 +55,7 @@ class Window(click.Group):
 @click.command("show")
 def show():
     Window()
-
-show.add({"late": LazyCommand("chainkit.late", "late_command", "Come later.")})
 """,
-    "src/chainkit/late.py": "def late_command(): ...\n",
     "src/chainkit/oracle.py": "def expected(): ...\n",
     "tests/test_rules.py": "from chainkit.oracle import expected\n\nexpected()\n",
 }
@@ -85,7 +82,6 @@ def line_of(path: str, text: str) -> int:
         ("library.py", "def answer"),
         ("command.py", "Window()"),
         ("command.py", "def drawn"),
-        ("late.py", "def late_command"),
     ],
 )
 def test_unused__line_that_a_program_or_a_document_leads_to__is_none(

@@ -120,13 +120,6 @@ def _name(statement: ast.stmt) -> str:
     return ""
 
 
-def _lazy_command(call: ast.Call) -> Iterator[str]:
-    """Yield the name of the command that a group imports once the command is called."""
-    match call:
-        case ast.Call(func=ast.Name(id="LazyCommand"), args=[_, ast.Constant(value=str(name)), *_]):
-            yield name
-
-
 def _uses(tree: ast.AST) -> Iterator[str]:
     waiting = [tree]
     while waiting:
@@ -137,8 +130,6 @@ def _uses(tree: ast.AST) -> Iterator[str]:
             yield node.attr
         elif isinstance(node, ast.ImportFrom):
             yield from (each.name for each in node.names if each.asname)
-        elif isinstance(node, ast.Call):
-            yield from _lazy_command(node)
         for name in node._fields:
             value = getattr(node, name, None) if name not in _LEFT_OUT else None
             children = value if isinstance(value, list) else [value]

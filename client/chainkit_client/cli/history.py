@@ -20,12 +20,12 @@ _COMMANDS: Final = {
     ),
     "apply": LazyCommand(
         _REQUESTS,
-        "apply",
+        "apply_command",
         "Fetch and read the messages that another device of yours sent.",
     ),
     "approve": LazyCommand(
         _REQUESTS,
-        "approve",
+        "approve_command",
         "Send the messages of this device to another one of yours that asks for them.",
     ),
     "check": LazyCommand(
@@ -35,7 +35,7 @@ _COMMANDS: Final = {
     ),
     "deny": LazyCommand(
         _REQUESTS,
-        "deny",
+        "deny_command",
         "Delete the request of another device.",
     ),
     "key": LazyCommand(
@@ -45,7 +45,7 @@ _COMMANDS: Final = {
     ),
     "list": LazyCommand(
         _REQUESTS,
-        "list_",
+        "list_command",
         "List what other devices of yours ask this one for.",
     ),
     "load": LazyCommand(
@@ -55,7 +55,7 @@ _COMMANDS: Final = {
     ),
     "request": LazyCommand(
         _REQUESTS,
-        "request",
+        "request_command",
         "Ask your other devices for the messages that they have.",
     ),
     "save": LazyCommand(
@@ -65,12 +65,12 @@ _COMMANDS: Final = {
     ),
     "status": LazyCommand(
         _REQUESTS,
-        "status",
+        "status_command",
         "List what this device asked others for, and how far it is.",
     ),
     "storage": LazyCommand(
         _REQUESTS,
-        "storage",
+        "storage_command",
         "Show or change the storage service that carries history between your devices.",
     ),
 }

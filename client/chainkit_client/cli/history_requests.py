@@ -43,7 +43,7 @@ days_option = click.option(
 @click.option("--off", "is_off", is_flag=True, help="Ask for nothing, and give nothing.")
 @home_options
 @json_option
-def storage(url: str | None, is_off: bool, home: Home, as_json: bool) -> int:
+def storage_command(url: str | None, is_off: bool, home: Home, as_json: bool) -> int:
     """Show or change the storage service that carries history between your devices.
 
     Both devices must name the same one, and your gateway must give uploads to it. Without one
@@ -69,7 +69,7 @@ def storage(url: str | None, is_off: bool, home: Home, as_json: bool) -> int:
 @click.command("request", cls=CompleteCommand)
 @home_options
 @json_option
-def request(home: Home, as_json: bool) -> int:
+def request_command(home: Home, as_json: bool) -> int:
     """Ask your other devices for the messages that they have.
 
     It prints a PIN of four digits. You type it at one of the other devices, where you approve the
@@ -122,7 +122,7 @@ def asked_as_json(history: HistoryExchange, asked: Sequence[OwnRequest]) -> dict
 @click.command("list", cls=CompleteCommand)
 @home_options
 @json_option
-def list_(home: Home, as_json: bool) -> int:
+def list_command(home: Home, as_json: bool) -> int:
     """List what other devices of yours ask this one for.
 
     The PIN is not shown: the device that asks shows it, and you type it to approve.
@@ -144,7 +144,7 @@ def list_(home: Home, as_json: bool) -> int:
 @days_option
 @home_options
 @json_option
-def approve(request_text: str, days: int | None, home: Home, as_json: bool) -> int:
+def approve_command(request_text: str, days: int | None, home: Home, as_json: bool) -> int:
     """Send the messages of this device to another one of yours that asks for them.
 
     It asks for the PIN that the other device shows. Read it there yourself: nobody else needs it.
@@ -181,7 +181,7 @@ async def send_history(history: HistoryExchange, found: Ask, since_ns: int, as_j
 @click.command("deny", cls=CompleteCommand)
 @_request
 @home_options
-def deny(request_text: str, home: Home) -> int:
+def deny_command(request_text: str, home: Home) -> int:
     """Delete the request of another device. The device is not told.
 
     \b
@@ -202,7 +202,7 @@ def deny(request_text: str, home: Home) -> int:
 @click.argument("request_text", required=False, metavar="[REQUEST]")
 @home_options
 @json_option
-def apply(request_text: str | None, home: Home, as_json: bool) -> int:
+def apply_command(request_text: str | None, home: Home, as_json: bool) -> int:
     """Fetch and read the messages that another device of yours sent.
 
     Without REQUEST it takes the first that was answered. The file must be the one that the device
@@ -230,7 +230,7 @@ def apply(request_text: str | None, home: Home, as_json: bool) -> int:
 @click.command("status", cls=CompleteCommand)
 @home_options
 @json_option
-def status(home: Home, as_json: bool) -> int:
+def status_command(home: Home, as_json: bool) -> int:
     """List what this device asked others for, and how far it is.
 
     A request is pending, expired, applied or failed. After it failed, ask again.

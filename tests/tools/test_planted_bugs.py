@@ -1,18 +1,19 @@
 """The simulators find bugs that are planted in the rules of nodes and clients.
 
-Those of clients are tried in `make soak`: their stories take longer.
+Those of clients take longer: other ones are tried each day, and all in `make soak`.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from support.seeds import IS_SOAK
+from support.seeds import cases_of_the_day
 from tools.breaking import Copy
-from tools.planted_bugs.trial import HUNTS, Bug, bugs, first_failure, verdict
+from tools.planted_bugs.trial import Bug, bugs, first_failure, verdict
 
-SIMULATORS = tuple(HUNTS) if IS_SOAK else ("network",)
-BUGS = [each for each in bugs() if each.simulator in SIMULATORS]
+OF_NODES = [each for each in bugs() if each.simulator == "network"]
+OF_CLIENTS = [each for each in bugs() if each.simulator != "network"]
+BUGS = [*OF_NODES, *cases_of_the_day(OF_CLIENTS, 7)]
 
 
 @pytest.fixture(scope="module")

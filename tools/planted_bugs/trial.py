@@ -17,7 +17,7 @@ HUNTS = {
     "group": "support.client.simulation.hunt",
 }
 """The program that plays the stories of each simulator."""
-SEEDS = 40
+SEEDS = 80
 """Stories of each kind that a bug has to show in."""
 
 

@@ -194,7 +194,7 @@ class SimulatedNode:
     async def _arrive(self) -> None:
         """The way there and back, on which an answer may be lost."""
         await asyncio.sleep(self.random.random() * 0.3)
-        if self.is_down:
+        if self.is_down or self.story.now < self.story.cut_until:
             raise NodeUnreached(f"node {self.node_id}", "a connection", "none")
         if self.random.random() < self.story.loss:
             raise NodeLost(f"node {self.node_id}", "an answer", "none")

@@ -35,8 +35,12 @@ CALM_SECONDS = 400.0
 """After which all must be over."""
 NIGHT_SECONDS = 3600.0
 """Longer than the time for which an envelope's time counts as now."""
+CUT_SECONDS = 4.0
+"""For how long at most no node is reached: less than a client waits before it gives up."""
 QUIET = 0.1
 """The share of wishes that a quiet story has."""
+STORM = 0.15
+"""The share of steps at which a stormy story has a reorg more."""
 LOSS = 0.05
 _STEP_SECONDS = 0.5
 
@@ -66,6 +70,8 @@ class Story:
         self.is_calm = True
         self.is_busy = self.random.random() < 0.5
         """Whether there are many wishes: later commits hide what became of earlier payloads."""
+        self.is_stormy = self.random.random() < 0.5
+        """Whether the chain has many reorgs."""
         self.counts: Counter[str] = Counter()
         self.key_packages: dict[bytes, bytes] = {}
         self.used: dict[tuple[str, int, int], bytes] = {}
@@ -83,6 +89,8 @@ class Story:
         folder.mkdir()
         self.loses_answers = False
         """Whether no answer of a gateway, and none to one, arrives."""
+        self.cut_until = 0.0
+        """Until when no client reaches a node."""
         self._late: set[asyncio.Task[None]] = set()
         self.gateway = Gateway(self, folder / "journal.db")
         self.people = [
@@ -236,10 +244,12 @@ class Story:
         return self.now + BLOCK_SECONDS
 
     async def _do_something(self) -> None:
+        if self.is_stormy and self.random.random() < STORM:
+            self.chain.reorg(self.now)
         chance = self.random.random()
         person, node = self.random.choice(self.people), self.random.choice(self.nodes)
         if chance < 0.25:
-            if self.is_busy or self.random.random() < QUIET:
+            if self.is_busy or self.is_stormy or self.random.random() < QUIET:
                 self._act(person)
         elif chance < 0.31:
             self.chain.reorg(self.now)
@@ -262,6 +272,8 @@ class Story:
             person.chain.lag = self.random.randint(0, 2)
         elif chance < 0.6:
             node.take_from_a_stranger()
+        elif chance < 0.62:
+            self.cut_until = self.now + self.random.random() * CUT_SECONDS
 
     def _act(self, person: Person) -> None:
         if not person.is_active:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,7 +36,14 @@ class Two:
     def replace(self, node: RealNode, pair: Pair) -> None:
         """Replace a node's certificate, and have all others connect to it again."""
         write(self.files(node), pair)
+        # Whoever connects before the node has read the new one stays connected.
+        place = ("127.0.0.1", node.gate.target)
+        until(lambda: der(ssl.get_server_certificate(place)) == der(pair[0].decode()))
         node.gate.drop()
+
+
+def der(pem: str) -> bytes:
+    return ssl.PEM_cert_to_DER_cert(pem[: pem.index(ssl.PEM_FOOTER) + len(ssl.PEM_FOOTER)])
 
 
 def write(files: CertificateFiles, pair: Pair) -> None:

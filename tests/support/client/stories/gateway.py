@@ -99,7 +99,7 @@ class _Node:
             topics=[topic], last_seen={"node_id_to_sequence_id": dict(cursor)}
         )
         request = message_api_pb2.QueryEnvelopesRequest(query=query, limit=PAGE)
-        return await self.node.query(request, seconds)
+        return await self.node.served(request)
 
     def has_signed(self, envelope: bytes) -> bool:
         return signer_of(envelope) == self.node.key.public_key

@@ -160,6 +160,13 @@ class SimulatedNode:
     async def query(
         self, request: message_api_pb2.QueryEnvelopesRequest, seconds: float
     ) -> Sequence[bytes]:
+        """Answer a client, which compares what it gets."""
+        page = await self.served(request)
+        self.told += any(each in self.false for each in page)
+        return page
+
+    async def served(self, request: message_api_pb2.QueryEnvelopesRequest) -> Sequence[bytes]:
+        """Answer anybody, such as a gateway that looks for one payload."""
         await self._arrive()
         seen = request.query.last_seen.node_id_to_sequence_id
         topics, originators = set(request.query.topics), set(request.query.originator_node_ids)
@@ -171,9 +178,7 @@ class SimulatedNode:
         page = [envelope for _, envelope in found]
         if self._lies("reorders", 0.5):
             self.random.shuffle(page)
-        page = page[: min(request.limit, self.random.randint(2, 12))]
-        self.told += any(each in self.false for each in page)
-        return page
+        return page[: min(request.limit, self.random.randint(2, 12))]
 
     async def topic_head(
         self, topic: bytes, entries_after: int | None, seconds: float

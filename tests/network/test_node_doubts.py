@@ -36,7 +36,7 @@ class Two:
     def replace(self, node: RealNode, pair: Pair) -> None:
         """Replace a node's certificate, and have all others connect to it again."""
         write(self.files(node), pair)
-        # Whoever connects before the node has read the new one stays connected.
+        # A node that connects before the new one is served stays connected.
         place = ("127.0.0.1", node.gate.target)
         until(lambda: der(ssl.get_server_certificate(place)) == der(pair[0].decode()))
         node.gate.drop()

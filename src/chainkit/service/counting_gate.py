@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from chainkit.service.grpc_methods import (
     Caller,
+    CallerGone,
     CallerStreaming,
     CallerUnary,
     Gate,
@@ -34,6 +35,8 @@ class CountingGate:
         async def answer(request: bytes, caller: Caller) -> bytes:
             try:
                 return await bounded(request, caller)
+            except CallerGone:
+                raise
             except Exception as error:
                 self._refuse(method, error)
 
@@ -49,6 +52,8 @@ class CountingGate:
                 async with aclosing(answers) as frames:
                     async for frame in frames:
                         yield frame
+            except CallerGone:
+                raise
             except Exception as error:
                 self._refuse(method, error)
 

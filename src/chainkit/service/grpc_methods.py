@@ -50,6 +50,10 @@ def caller_of(
     return Caller(peer, value if isinstance(value, str) else None, seconds, metadata)
 
 
+class CallerGone(Exception):
+    """The caller ended the call, or its connection."""
+
+
 Unary = Callable[[bytes], Awaitable[bytes]]
 CallerUnary = Callable[[bytes, Caller], Awaitable[bytes]]
 Streaming = Callable[[bytes], AsyncIterator[bytes]]

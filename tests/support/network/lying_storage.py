@@ -22,7 +22,9 @@ class LyingStorage:
         self.requests: list[str] = []
         """Method of each request."""
         self.engines: list[int] = []
-        """How many MLS engines this process ran at each request: commands run in it, too."""
+        """MLS engines at each request: of commands, which are calls in this process."""
+        self._others = running_engines()
+        """Those of other tests."""
         self.real_port = 0
         storage = self
 
@@ -45,7 +47,7 @@ class LyingStorage:
 
     def hand_on(self, method: str, path: str, body: bytes | None) -> bytes:
         self.requests.append(method)
-        self.engines.append(running_engines())
+        self.engines.append(len(running_engines() - self._others))
         connection = http.client.HTTPConnection("127.0.0.1", self.real_port, timeout=SECONDS)
         connection.request(method, path, body)
         answer = connection.getresponse()
@@ -66,11 +68,11 @@ class LyingStorage:
             self.server.server_close()
 
 
-def running_engines() -> int:
-    """Count the children of this process that compute MLS."""
+def running_engines() -> set[str]:
+    """Return the children of this process that compute MLS, by their process ids."""
     children = [each.read_text().split() for each in Path("/proc/self/task").glob("*/children")]
-    commands = [_command(child) for some in children for child in some]
-    return sum(str(PROGRAM).encode() in each for each in commands)
+    engine = str(PROGRAM).encode()
+    return {child for some in children for child in some if engine in _command(child)}
 
 
 def _command(child: str) -> list[bytes]:

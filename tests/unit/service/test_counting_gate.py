@@ -9,7 +9,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from chainkit.service.counting_gate import CountingGate
-from chainkit.service.grpc_methods import Caller, CallerStreaming, CallerUnary, Requests
+from chainkit.service.grpc_methods import (
+    Caller,
+    CallerGone,
+    CallerStreaming,
+    CallerUnary,
+    Requests,
+)
 from chainkit.service.refusals import NotReady, Refusal
 
 CALLER = Caller("ipv4:192.0.2.1:4000")
@@ -84,3 +90,26 @@ def test_refusal__of_a_stream__is_counted_behind_its_answers(
 
     assert asyncio.run(read()) == [b"first"]
     assert counts == {("Watch", "UNAVAILABLE"): 1}
+
+
+def test_caller_gone__within_its_requests__is_no_refusal_and_no_line_of_the_log(
+    gate: CountingGate,
+    counts: Counter[tuple[str, str]],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def requests() -> AsyncIterator[bytes]:
+        yield b"first"
+        raise CallerGone
+
+    async def echo(requests: Requests, _: Caller) -> AsyncIterator[bytes]:
+        assert not isinstance(requests, bytes)
+        async for each in requests:
+            yield each
+
+    async def read() -> None:
+        async for _ in gate.streaming("Watch", echo)(requests(), CALLER):
+            pass
+
+    with pytest.raises(CallerGone):
+        asyncio.run(read())
+    assert (counts, caplog.records) == ({}, [])

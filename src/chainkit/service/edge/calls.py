@@ -26,6 +26,7 @@ from chainkit.service.edge.frames import (
 )
 from chainkit.service.edge.unfinished import TOO_LARGE, Place, Unfinished
 from chainkit.service.grpc_methods import (
+    CallerGone,
     CallerStreaming,
     CallerUnary,
     Requests,
@@ -53,10 +54,6 @@ class UnknownMethod(Refusal):
     """Nobody serves a method of this name."""
 
     code = grpc.StatusCode.UNIMPLEMENTED
-
-
-class CallerGone(Exception):
-    """The caller ended the call, or its connection."""
 
 
 class Call:

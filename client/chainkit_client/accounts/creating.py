@@ -19,7 +19,6 @@ from chainkit_client.history.packing import new_key, recipient_of
 from chainkit_client.history.saving import Saved, write
 from chainkit_client.home import Client
 from chainkit_client.mls.engine import Installation, MlsEngine
-from chainkit_client.storage.schema import MembershipState
 from chainkit_client.storage.store import Store
 
 _PRIVATE: Final = 0o600
@@ -77,8 +76,7 @@ async def register_account(client: Client, wallet: SigningKey, account: BackupAc
     name, count = messenger.inbox_id.hex(), 0
     await messenger.sync()
     for group in messenger.groups():
-        is_in = group.is_member and group.membership is MembershipState.ALLOWED
-        if not is_in or group.epoch is None:
+        if not group.is_joined:
             continue
         count += 1
         if all(each.public_key != key for each in messenger.members(group.id)):

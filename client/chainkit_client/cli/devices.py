@@ -26,7 +26,6 @@ from chainkit_client.messenger import REGISTER_SECONDS, Messenger, NotSettled
 from chainkit_client.network.devices import Device, is_backup, read_devices
 from chainkit_client.network.inboxes import updates_of
 from chainkit_client.network.revoking import revoke
-from chainkit_client.storage.schema import MembershipState
 
 _THIS: Final = "--this-device"
 
@@ -124,7 +123,7 @@ def revoke_command(
             echo_json({"revoked": [each.hex() for each in wanted], "groups": groups})
             return 0
         for each in wanted:
-            echo_fact("revoked", f"device {each.hex()}")
+            echo_fact("revoked", f"device {short(each)}")
         echo_fact("groups", f"{groups} that this device is in, without them from now on")
         return 0
 
@@ -207,7 +206,7 @@ def _wallet(home: Home, path: Path | None) -> SigningKey:
 
 def _is_sure(wanted: Sequence[bytes]) -> bool:
     for each in wanted:
-        echo_notice(f"device {each.hex()} will be out of your inbox")
+        echo_notice(f"device {short(each)} will be out of your inbox")
     return click.confirm("Revoke?", err=True)
 
 
@@ -227,12 +226,7 @@ def _in_groups(messenger: Messenger) -> set[bytes]:
 
 
 def _joined(messenger: Messenger) -> list[bytes]:
-    return [
-        each.id
-        for each in messenger.groups()
-        if each.is_member and each.epoch is not None
-        if each.membership is MembershipState.ALLOWED
-    ]
+    return [each.id for each in messenger.groups() if each.is_joined]
 
 
 async def _leave_groups(messenger: Messenger, keys: Sequence[bytes]) -> int:

@@ -34,6 +34,12 @@ class Group:
     is_imported: bool = False
     """Whether only files of other devices know the group."""
 
+    @property
+    def is_joined(self) -> bool:
+        """Whether the user accepted the group, and this installation is in its current epoch."""
+        is_in = self.is_member and self.epoch is not None
+        return is_in and self.membership is MembershipState.ALLOWED
+
 
 def read_groups(connection: Connection) -> list[Group]:
     """Return all groups, the oldest first."""

@@ -6,17 +6,22 @@ import json
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from chainkit.protocol.methods import PUBLISH_CLIENT_ENVELOPES, PUBLISH_PAYER_ENVELOPES
+from chainkit.protocol.methods import (
+    PUBLISH_CLIENT_ENVELOPES,
+    PUBLISH_PAYER_ENVELOPES,
+    QUERY_ENVELOPES,
+)
 from chainkit.protocol.originated_envelope import parse_originated
 from chainkit.protocol.proto.payer_api_pb2 import PublishClientEnvelopesRequest
 from chainkit.protocol.proto.stored_envelopes_pb2 import Envelopes
 from chainkit.service.edge.frames import framed
+from chainkit.service.edge.pace import PaceLimits
 from chainkit.types import TopicKind
 from support import publishes
 from support.chains.chain import Deployment
@@ -29,7 +34,7 @@ from support.network.tcp_proxy import Mode
 SECONDS = 300.0
 REQUESTS, PAYLOADS = 20, 50
 """The greedy payer sends so much: a request is parsed at once, and takes long to judge."""
-CALLS, CALLS_OF_ONE = 60, 30
+CALLS, CALLS_OF_ONE, LOT = 60, 30, 5
 GREEDY, HONEST = b"greedy".ljust(32), b"honest".ljust(32)
 
 
@@ -116,6 +121,35 @@ def test_call__another_address_has_many_calls_that_wait__is_answered(node: RealN
             assert node.api.newest() == []
             connection.rollback()
         assert greedy.wait_for_ends(2 * CALLS, SECONDS)
+
+
+def refuse_often(port: int, path: str, ask: Callable[[], object]) -> None:
+    """Send what is no message; ask while more and more of it is not refused yet."""
+    many, more = int(PaceLimits().burst), 6 * int(PaceLimits().per_second)
+    with RawConnection(port, "127.0.0.9") as greedy:
+        for number in range(many + more):
+            greedy.send(greedy.begin(path), framed(b"\xff"), ends=True)
+            if number < many:
+                # Never more than its calls, which are refused for another reason.
+                assert greedy.wait_for_ends(number - LOT, SECONDS)
+            elif number % LOT == 0:
+                ask()
+        assert greedy.ended.total() < many + more
+        assert greedy.wait_for_ends(many + more, SECONDS)
+
+
+def test_refusals__of_an_address_that_had_many__come_later_and_hold_up_nobody(
+    node: RealNode,
+) -> None:
+    refuse_often(node.gate.target, QUERY_ENVELOPES, node.api.newest)
+
+
+def test_refusals__more_come_later_than_a_gateway_has_calls__hold_up_nobody(
+    gateway: OwnGateway,
+) -> None:
+    port = int(gateway.url.rpartition(":")[2])
+    with closing(Api(gateway.url)) as honest:
+        refuse_often(port, PUBLISH_CLIENT_ENVELOPES, lambda: honest.call("GetNodes", b"", PAYER))
 
 
 def test_call__another_address_has_many_calls_that_wait_at_a_gateway__is_answered(

@@ -9,14 +9,14 @@ from typing import Final
 
 from chainkit.service.allowance import Buckets
 from chainkit.service.places import Places
-from chainkit.service.refusals import Overloaded
+from chainkit.service.refusals import OverShare
 from chainkit_node.asked_by import AskedBy
 from chainkit_node.settings import CallerLimits
 
 _MOMENT_SECONDS: Final = 1.0
 """How long the answer of a call waits because of what its caller got before."""
 
-PARTS_OF_A_REQUEST: Final = 50
+PARTS_OF_A_REQUEST: Final = 10
 """Topics, or other parts, that count as one request."""
 BYTES_OF_A_REQUEST: Final = 16 << 10
 """Bytes that count as one request."""
@@ -69,7 +69,7 @@ class CallerLimiter:
     def _check(self, buckets: Buckets, name: str, things: str) -> None:
         if wait := buckets.seconds_to_wait(name, self._clock()):
             most = f"at most {self._limits.requests_per_second:g} a second from one {self._sort}"
-            raise Overloaded(things, most, f"more; try again in {wait:.3f} s")
+            raise OverShare(things, most, f"more; try again in {wait:.3f} s")
 
     def charge(self, name: str, length: int) -> None:
         """Count a request of many bytes as several; the caller's next request waits for them."""
@@ -84,7 +84,7 @@ class CallerLimiter:
         if wait := self._published.seconds_to_wait(name, self._clock()):
             most = f"at most {self._limits.publish_bytes_per_second} bytes a second"
             expected = f"{most} from one {self._sort}"
-            raise Overloaded("publish", expected, f"more; try again in {wait:.3f} s")
+            raise OverShare("publish", expected, f"more; try again in {wait:.3f} s")
         self._published.take(name, self._clock(), length)
         try:
             yield
@@ -107,7 +107,7 @@ class CallerLimiter:
         while wait := self._bytes.seconds_to_wait(name, self._clock()):
             if wait > _MOMENT_SECONDS:
                 most = f"at most {self._limits.answer_bytes_per_second} bytes a second"
-                raise Overloaded("answers", most, f"more; try again in {wait:.3f} s")
+                raise OverShare("answers", most, f"more; try again in {wait:.3f} s")
             await asyncio.sleep(wait)
 
     async def pace_frame(self, name: str) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from chainkit.service.allowance import Held
-from chainkit.service.refusals import Overloaded
+from chainkit.service.refusals import Overloaded, OverShare
 
 
 class Places:
@@ -32,7 +32,7 @@ class Places:
             raise Overloaded(self._things, expected, "more; try another node, or later")
         if not held.has_room_for(name, amount):
             expected = f"at most {held.most_of_one} from one {self._caller}"
-            raise Overloaded(self._things, expected, "more; wait until one ends")
+            raise OverShare(self._things, expected, "more; wait until one ends")
         held.take(name, amount)
         try:
             yield

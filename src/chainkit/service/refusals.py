@@ -9,6 +9,7 @@
     ├── NotNow             FAILED_PRECONDITION  somebody has to change a state before it can work
     ├── TakenBack          ABORTED              sent data has changed: go on from a cursor
     ├── Overloaded         RESOURCE_EXHAUSTED   too much at once: ask for less, or later
+    │   └── OverShare                           the limit of this caller alone
     ├── NotReady           UNAVAILABLE          the node lags behind, or its database is away
     ├── Unfinished         DEADLINE_EXCEEDED    under way beyond the caller's deadline
     └── PassedOn           the other's          another service's refusal, with its text
@@ -17,7 +18,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import ClassVar, Final
 
 import grpc
 
@@ -39,17 +40,21 @@ class Refusal(ChainkitError):
 
     code = grpc.StatusCode.INTERNAL
     cursor: Mapping[int, int] | None = None
+    is_of_caller: ClassVar[bool] = False
+    """Whether the caller alone has to change what it asks for: with many such, it waits."""
 
 
 class InvalidRequest(Refusal):
     """The request is not valid."""
 
+    is_of_caller = True
     code = grpc.StatusCode.INVALID_ARGUMENT
 
 
 class Unauthenticated(Refusal):
     """The request does not prove the caller's identity."""
 
+    is_of_caller = True
     code = grpc.StatusCode.UNAUTHENTICATED
 
 
@@ -72,6 +77,12 @@ class Overloaded(Refusal):
     """The request exceeds the limit of one reader, or of all readers."""
 
     code = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+class OverShare(Overloaded):
+    """The request exceeds the limit of its own caller."""
+
+    is_of_caller = True
 
 
 class NotReady(Refusal):

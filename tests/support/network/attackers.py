@@ -1,8 +1,7 @@
 """Strangers that wear a service out, each kind in a process of its own, from an address of its own.
 
 An attack takes the service's port, its own source address, and how many times; it returns when the
-service has ended all of it, or when it has sent all. Attackers run at a low priority, because a
-real stranger brings its own processor.
+service has ended all of it, or when it has sent all.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from multiprocessing.process import BaseProcess
+from pathlib import Path
 from typing import Final
 
 from chainkit.protocol.methods import (
@@ -196,5 +196,18 @@ def attacking(
 
 
 def _attack(attack: Attack, port: int, address: str, count: int) -> None:
-    os.nice(10)
+    leave_the_processor()
     attack(port, address, count)
+
+
+def leave_the_processor() -> None:
+    """Let this process work only where nobody else does: a real stranger brings its own processor.
+
+    Linux may weigh sessions first ("autogroup", sched(7)), and then a priority counts within its
+    session alone: this process gets a session of its own, whose priority is as low.
+    """
+    os.setsid()
+    os.nice(19)
+    group = Path("/proc/self/autogroup")
+    if group.exists():
+        group.write_text("19")

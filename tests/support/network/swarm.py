@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -97,7 +96,7 @@ def swarm(*attacked: tuple[Strangers, int]) -> Iterator[list[Swarming]]:
 
 
 def _repeat(attack: Attack, port: int, address: str, count: int, rounds: Any) -> None:
-    os.nice(19)
+    attackers.leave_the_processor()
     while True:
         # The service ends connections in the middle of an attack.
         with suppress(OSError, AssertionError):

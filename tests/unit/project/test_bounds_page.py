@@ -10,7 +10,8 @@ from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.protocol.payer_envelope import MOST_PAID_LENGTH
 from chainkit.protocol.publish_rules import judgement
 from chainkit.protocol.received_envelope import MOST_SECONDS_AHEAD
-from chainkit.service.edge.configuration import MOST_JSON_BYTES, EdgeTimes
+from chainkit.service.edge.configuration import MOST_JSON_BYTES, WINDOW_BYTES, EdgeTimes
+from chainkit.service.edge.pace import BYTES_OF_A_REFUSAL, PaceLimits
 from chainkit.service.edge.server import SMALL_BYTES
 from chainkit.service.edge.unfinished import UnfinishedLimits
 from chainkit_client.accounts.account_file import MOST_KEY_PACKAGES, MOST_LINE_BYTES
@@ -45,6 +46,7 @@ ROWS = re.findall(
 )
 REQUEST, STRANGER = ServingLimits(), StrangerLimits()
 UNFINISHED = UnfinishedLimits()
+PACE = PaceLimits()
 EDGE = edge_limits(STRANGER, NodeLimits(), EdgeTimes())
 CODE = {
     "bytes of a request": MOST_MESSAGE_BYTES,
@@ -85,6 +87,7 @@ CODE = {
     "seconds of an idle connection": EDGE.connection_seconds,
     "seconds of a TLS handshake": EDGE.handshake_seconds,
     "bytes that wait in a connection, each way": EDGE.buffer_bytes,
+    "bytes of requests of an HTTP/2 connection that wait for Python": WINDOW_BYTES,
     "bytes of a request's headers": EDGE.header_bytes,
     "bytes of a request in JSON": MOST_JSON_BYTES,
     "bytes of memory, Envoy's and most of Python's": EDGE.heap_bytes,
@@ -92,6 +95,11 @@ CODE = {
     "unfinished requests of all": UNFINISHED.requests,
     "bytes of an address's requests under way": UNFINISHED.bytes_of_one,
     "bytes of all requests under way": UNFINISHED.bytes,
+    "refusals to an address in a second": PACE.per_second,
+    "refusals to an address at once": PACE.burst,
+    "bytes of a refused request that count as a refusal": BYTES_OF_A_REFUSAL,
+    "seconds for which a refusal waits": PACE.seconds,
+    "refusals that wait": PACE.late,
     "bytes of a payer envelope": MOST_PAID_LENGTH,
     "repeated and unknown fields of a payload": strict.MOST_FIELDS,
     "originators in a payload's cursor, beyond those held": judgement.CURSOR_ROOM,

@@ -7,6 +7,7 @@ the caller has gone is found by the next ``send``, at a stream's heartbeat at th
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import aclosing, suppress
 from typing import Any, Final
@@ -22,8 +23,10 @@ from chainkit.service.edge.frames import (
     deadline_seconds,
     framed,
     good_end,
+    joined,
     metadata_of,
 )
+from chainkit.service.edge.pace import RefusalPace
 from chainkit.service.edge.unfinished import TOO_LARGE, Place, Unfinished
 from chainkit.service.grpc_methods import (
     CallerGone,
@@ -53,6 +56,7 @@ _START: Final = {
 class UnknownMethod(Refusal):
     """Nobody serves a method of this name."""
 
+    is_of_caller = True
     code = grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -65,19 +69,24 @@ class Call:
         receive: Receive,
         send: Send,
         unfinished: Unfinished,
+        pace: RefusalPace,
         most_bytes: int = MOST_MESSAGE_BYTES,
     ) -> None:
-        """Take ASGI's scope, how to receive and send, and the count of unfinished requests.
+        """Take ASGI's scope, how to receive and send, what is unfinished, and the refusals' pace.
 
         ``most_bytes`` is the length of the longest request.
         """
         self._unfinished = unfinished
+        self._pace = pace
         self._place: Place | None = None
         self._receive = receive
         self._send = send
         self._has_begun = False
         self._has_all = False
         self._has_read = False
+        self._length = 0
+        """Bytes of the request that came."""
+        self._began = time.monotonic()
         headers = scope["headers"]
         self._seconds = deadline_seconds(headers)
         self._caller = caller_of(_peer(scope), metadata_of(headers), self._seconds)
@@ -145,11 +154,11 @@ class Call:
                 return Late("call", "an answer before the caller's deadline", "none yet")
             if isinstance(error, TooLarge):
                 self._unfinished.refused(TOO_LARGE)
-            # Its traceback holds frames, which hold the request, in a circle.
-            return refusal_of(error).with_traceback(None)
+            return _without_frames(refusal_of(error))
         finally:
             # Where there was no place, nothing was begun.
             answering.close()
+            self._reader.drop()
             self._leave()
         return None
 
@@ -158,6 +167,9 @@ class Call:
             self._place.leave()
 
     async def _refuse(self, refusal: Refusal) -> None:
+        if refusal.is_of_caller:
+            length = 0 if self._has_begun else self._length
+            await self._pace.wait(self._caller.address, length, self._seconds_left())
         end = bad_end(refusal)
         if not self._has_begun:
             await self._emit({**_START, "headers": [_CONTENT, *end], "trailers": False})
@@ -166,6 +178,12 @@ class Call:
         if not self._has_all:
             await self._write(b"", more=False)
         await self._trailers(end)
+
+    def _seconds_left(self) -> float | None:
+        """Return the time until the caller's deadline, where it has one."""
+        if self._seconds is None:
+            return None
+        return max(self._seconds - (time.monotonic() - self._began), 0.0)
 
     async def _begin(self) -> None:
         self._has_begun = True
@@ -209,14 +227,21 @@ class Call:
                 raise CallerGone
             more = event.get("more_body", False)
             body = event.get("body", b"")
+            self._length += len(body)
             if self._place is not None:
                 self._place.grow(len(body))
-            for message in self._reader.feed(body):
-                yield message
+            for parts in self._reader.feed(body):
+                yield await joined(parts)
         self._has_read = True
         if self._place is not None:
             self._place.whole()
         self._reader.finish()
+
+
+def _without_frames(refusal: Refusal) -> Refusal:
+    """Forget tracebacks, also of what led to a refusal: their frames hold the request."""
+    refusal.__cause__ = refusal.__context__ = None
+    return refusal.with_traceback(None)
 
 
 def _peer(scope: Scope) -> str:

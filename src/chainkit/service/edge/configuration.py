@@ -18,6 +18,8 @@ _BYTES_TO_RELEASE: Final = 64 << 20
 """Free memory that goes back to the machine in a second, at most."""
 _HTTP: Final = "envoy.extensions.filters.network.http_connection_manager.v3"
 
+WINDOW_BYTES: Final = 256 << 10
+"""Bytes of all requests of an HTTP/2 connection that may be on their way to Python."""
 MOST_JSON_BYTES: Final = 1 << 20
 """Bytes of a request in JSON, which Envoy holds until all of them are there."""
 _MOST_JSON_ANSWER: Final = 50 << 20
@@ -203,8 +205,8 @@ def _connection_manager(settings: EdgeSettings, places: EdgePlaces) -> dict[str,
     limits = settings.limits
     http2 = {
         "max_concurrent_streams": limits.streams_of_connection or 2**31 - 1,
-        "initial_stream_window_size": max(limits.buffer_bytes, 65_535),
-        "initial_connection_window_size": max(limits.buffer_bytes, 65_535),
+        "initial_stream_window_size": WINDOW_BYTES,
+        "initial_connection_window_size": WINDOW_BYTES,
     }
     return {
         "name": "envoy.filters.network.http_connection_manager",

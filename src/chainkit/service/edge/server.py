@@ -11,6 +11,7 @@ from chainkit.protocol.methods import MOST_MESSAGE_BYTES
 from chainkit.service.certificate import ServerCertificate
 from chainkit.service.edge.calls import Call, Receive, Scope, Send, UnknownMethod
 from chainkit.service.edge.inside import Inside
+from chainkit.service.edge.pace import RefusalPace
 from chainkit.service.edge.unfinished import UNFINISHED, Unfinished, UnfinishedLimits
 from chainkit.service.grpc_methods import UNBOUNDED, Bounds, Methods
 from chainkit.service.grpc_services import HEALTH, REFLECTION, Health, service_routes
@@ -46,6 +47,7 @@ class EdgeServer:
         self._process = process
         self._most_calls = bounds.calls
         self._unfinished = Unfinished(UnfinishedLimits(), process.count_refused)
+        self._pace = RefusalPace()
         self._health = Health(services)
         self._open: dict[asyncio.Task[None], Call] = {}
         self._ends = False
@@ -76,6 +78,7 @@ class EdgeServer:
         """Accept no more calls, and end open calls after so many seconds."""
         self._health.end()
         self._ends = True
+        self._pace.end()
         await self._process.stop_listening()
         if self._watching is not None:
             self._watching.cancel()
@@ -100,17 +103,21 @@ class EdgeServer:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer, most_bytes = self._answers.get(scope["path"], (None, 0))
-        call = Call(scope, receive, send, self._unfinished, most_bytes)
+        call = Call(scope, receive, send, self._unfinished, self._pace, most_bytes)
         if answer is None:
             await call.refuse(UnknownMethod("method", "one that is served", "another"))
         elif self._ends:
             await call.refuse(NotReady("server", "to take calls", "its end"))
-        elif self._most_calls is not None and len(self._open) >= self._most_calls:
+        elif self._most_calls is not None and self._open_calls() >= self._most_calls:
             self._process.count_refused(UNFINISHED)
             expected = f"fewer than {self._most_calls} calls at a time"
             await call.refuse(Overloaded("server", expected, "more"))
         else:
             await self._count(call, answer)
+
+    def _open_calls(self) -> int:
+        """Count the calls that are not yet refused: late refusals must not take all places."""
+        return len(self._open) - self._pace.waiting
 
     async def _count(self, call: Call, answer: _Answer) -> None:
         task = asyncio.current_task()

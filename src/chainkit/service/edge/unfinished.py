@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.service.refusals import Overloaded
+from chainkit.service.refusals import Overloaded, OverShare
 
 UNFINISHED: Final = "unfinished"
 """The reason of a refusal: too many requests, or bytes of requests, under way."""
@@ -28,7 +28,7 @@ class UnfinishedLimits:
     requests_of_one: int = 1000
     """Requests of one address that are not whole."""
     requests: int = 10_000
-    bytes_of_one: int = 64 << 20
+    bytes_of_one: int = 32 << 20
     """Bytes of one address's requests that are not whole, or whose only answer is not ready."""
     bytes: int = 256 << 20
 
@@ -48,8 +48,9 @@ class Unfinished:
     def enter(self, address: str) -> Place:
         """Return the place of a request whose headers came. Raises Overloaded."""
         limits = self._limits
-        self._check("unfinished requests", self._requests[address] + 1, limits.requests_of_one)
-        self._check("unfinished requests of all", self._requests[_ALL] + 1, limits.requests)
+        of_one, of_all = self._requests[address] + 1, self._requests[_ALL] + 1
+        self._check("unfinished requests", of_one, limits.requests_of_one, OverShare)
+        self._check("unfinished requests of all", of_all, limits.requests, Overloaded)
         return Place(self, address)
 
     def count(self, address: str, requests: int, length: int) -> None:
@@ -63,13 +64,14 @@ class Unfinished:
     def check_bytes(self, address: str) -> None:
         """Raise Overloaded where too many bytes are under way."""
         limits = self._limits
-        self._check("bytes under way", self._bytes[address], limits.bytes_of_one)
-        self._check("bytes under way of all", self._bytes[_ALL], limits.bytes)
+        of_one, of_all = self._bytes[address], self._bytes[_ALL]
+        self._check("bytes under way", of_one, limits.bytes_of_one, OverShare)
+        self._check("bytes under way of all", of_all, limits.bytes, Overloaded)
 
-    def _check(self, subject: str, count: int, limit: int) -> None:
+    def _check(self, subject: str, count: int, limit: int, kind: type[Overloaded]) -> None:
         if limit and count > limit:
             self.refused(UNFINISHED)
-            raise Overloaded(subject, f"at most {limit}", "more")
+            raise kind(subject, f"at most {limit}", "more")
 
 
 class Place:

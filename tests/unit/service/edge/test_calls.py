@@ -12,11 +12,13 @@ import pytest
 
 from chainkit.service.edge.calls import Call, Event
 from chainkit.service.edge.frames import framed
+from chainkit.service.edge.pace import BYTES_OF_A_REFUSAL, PaceLimits, RefusalPace
 from chainkit.service.edge.unfinished import Unfinished, UnfinishedLimits
 from chainkit.service.grpc_methods import Caller, Requests
-from chainkit.service.refusals import NotNow
+from chainkit.service.refusals import InvalidRequest, NotNow
 
 LIMITS = UnfinishedLimits()
+AT_ONCE = RefusalPace(PaceLimits(per_second=0))
 
 
 class Played:
@@ -29,6 +31,7 @@ class Played:
         takes: int = 1000,
         limits: UnfinishedLimits = LIMITS,
         most_bytes: int = 100,
+        pace: RefusalPace = AT_ONCE,
     ) -> None:
         self.sent: list[Event] = []
         self.asked = 0
@@ -37,7 +40,7 @@ class Played:
         scope = {"client": ("192.0.2.1", 4000), "headers": list(headers)}
         self.refused: list[str] = []
         self.unfinished = Unfinished(limits, self.refused.append)
-        self.call = Call(scope, self._receive, self._send, self.unfinished, most_bytes)
+        self.call = Call(scope, self._receive, self._send, self.unfinished, pace, most_bytes)
 
     async def _receive(self) -> Event:
         self.asked += 1
@@ -224,6 +227,63 @@ def test_call__longer_than_its_method_takes__is_refused_and_counted_before_it_ha
 
     assert played.trailers[b"grpc-message"] == b"request: expected at most 7 bytes, got 8"
     assert (played.asked, played.refused) == (1, ["too_large"])
+
+
+async def misread(request: bytes, _: Caller) -> bytes:
+    raise InvalidRequest("request", "another one", request)
+
+
+def test_call__refused_with_many_bytes__counts_them_as_further_refusals() -> None:
+    pace = RefusalPace(PaceLimits(per_second=1, burst=2, seconds=1e-6))
+
+    async def story() -> float:
+        played = Played(framed(bytes(2 * BYTES_OF_A_REFUSAL)), most_bytes=1 << 20, pace=pace)
+        await played.call.answer_one(misread)
+        assert played.trailers[b"grpc-status"] == b"3"
+        return pace.late("192.0.2.1", asyncio.get_running_loop().time())
+
+    assert 0 < asyncio.run(story()) <= 1
+
+
+@pytest.mark.parametrize("method", [refuse, echo])
+def test_call__not_refused_because_of_its_caller__counts_as_no_refusal(method: Any) -> None:
+    pace = RefusalPace(PaceLimits(per_second=0.01, burst=0))
+
+    async def story() -> float:
+        await Played(framed(b""), pace=pace).call.answer_one(method)
+        return pace.late("192.0.2.1", asyncio.get_running_loop().time())
+
+    assert asyncio.run(story()) == 0.0
+
+
+def test_call__refused_later__holds_nothing_of_the_request_meanwhile() -> None:
+    held: list[weakref.ref[Held]] = []
+
+    async def misread_in_a_circle(request: bytes, _: Caller) -> bytes:
+        of_the_request = Held()
+        held.append(weakref.ref(of_the_request))
+        try:
+            raise ValueError(request)
+        except ValueError as error:
+            raise InvalidRequest("request", "another one", request) from error
+
+    async def story() -> list[Held | None]:
+        pace = RefusalPace(PaceLimits(per_second=0.01, burst=0))
+        played = Played(framed(b""), pace=pace)
+        call = asyncio.create_task(played.call.answer_one(misread_in_a_circle))
+        while not pace.waiting:
+            await asyncio.sleep(0)
+        found = [each() for each in held]
+        pace.end()
+        await call
+        assert played.trailers[b"grpc-status"] == b"3"
+        return found
+
+    gc.disable()
+    try:
+        assert asyncio.run(story()) == [None]
+    finally:
+        gc.enable()
 
 
 class Held:

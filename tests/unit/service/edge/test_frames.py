@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import base64
+import tracemalloc
 from collections.abc import Sequence
 from itertools import pairwise
+from random import randbytes
 
 import grpc
 import pytest
@@ -16,6 +19,7 @@ from chainkit.service.edge.frames import (
     bad_end,
     deadline_seconds,
     framed,
+    joined,
     metadata_of,
 )
 from chainkit.service.refusals import InvalidRequest, Overloaded, taken_back
@@ -24,7 +28,7 @@ MOST = 40
 
 
 def read(reader: MessageReader, pieces: Sequence[bytes]) -> list[bytes]:
-    return [message for piece in pieces for message in reader.feed(piece)]
+    return [asyncio.run(joined(parts)) for piece in pieces for parts in reader.feed(piece)]
 
 
 @st.composite
@@ -47,6 +51,32 @@ def test_read__messages_cut_anywhere__are_whole_again(
     assert read(reader, pieces) == messages
     reader.finish()
     assert reader.waiting_bytes == 0
+
+
+@pytest.mark.parametrize("size", [7, 1000, 16 << 10, 1 << 20])
+def test_read__long_messages_in_pieces__are_whole_again(size: int) -> None:
+    messages = [randbytes(3 << 20), b"", randbytes(17 << 10)]
+    body = b"".join(map(framed, messages))
+    reader = MessageReader(3 << 20)
+
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+
+    assert read(reader, pieces) == messages
+    assert reader.waiting_bytes == 0
+
+
+def test_read__long_message_in_single_bytes__takes_little_more_than_its_bytes() -> None:
+    reader = MessageReader(1 << 20)
+    tracemalloc.start()
+    try:
+        for byte in framed(bytes(1 << 18))[:-1]:
+            assert not list(reader.feed(bytes([byte])))
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert reader.waiting_bytes == (1 << 18) + 4
+    assert held < 5 << 16
 
 
 def test_read__message_that_is_too_long__is_refused_before_it_has_come() -> None:

@@ -12,7 +12,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
-from chainkit.service.allowance import Buckets
+from chainkit.service.allowance import Buckets, Held
 
 BYTES_OF_A_REFUSAL: Final = 16 << 10
 """Bytes of a refused request that count as one more refusal."""
@@ -28,8 +28,9 @@ class PaceLimits:
     """To one address, at once."""
     seconds: float = 10
     """How late a refusal is, at most; half of the time to the caller's deadline at most, too."""
-    late: int = 10_000
-    """Refusals of all addresses that wait; the next ones are answered at once."""
+    late: int = 3000
+    """Refusals of all addresses that wait, of some 35 KiB each; others are answered at once."""
+    late_of_one: int = 1000
 
 
 class RefusalPace:
@@ -40,8 +41,12 @@ class RefusalPace:
         self._limits = limits
         self._buckets = Buckets(limits.per_second, limits.burst)
         self._ends = asyncio.Event()
-        self.waiting = 0
-        """Refusals that wait."""
+        self._waiting = Held(limits.late, limits.late_of_one)
+
+    @property
+    def waiting(self) -> int:
+        """How many refusals wait."""
+        return self._waiting.total
 
     def end(self) -> None:
         """Let nobody wait any more."""
@@ -61,13 +66,14 @@ class RefusalPace:
         late = min(self.late(address, now), limits.seconds)
         if seconds_left is not None:
             late = min(late, seconds_left / 2)
-        if late <= 0 or self.waiting >= limits.late:
+        waiting = self._waiting
+        if late <= 0 or not (waiting.has_room(1) and waiting.has_room_for(address, 1)):
             return
-        self.waiting += 1
+        waiting.take(address, 1)
         try:
             async with asyncio.timeout(late):
                 await self._ends.wait()
         except TimeoutError:
             return
         finally:
-            self.waiting -= 1
+            waiting.give_back(address, 1)

@@ -101,8 +101,13 @@ def test_wait__address_had_far_too_many__owes_no_more_than_the_limit(loop: SetLo
     assert pace.late(GREEDY, loop.time()) <= 2.0
 
 
-def test_wait__as_many_wait_as_may__answers_others_at_once(loop: SetLoop) -> None:
-    late = loop.run_until_complete(refused(RefusalPace(LIMITS), 20))
+@pytest.mark.parametrize(
+    "limits", [LIMITS, PaceLimits(per_second=10, burst=5, seconds=2.0, late_of_one=3)]
+)
+def test_wait__as_many_wait_as_may__answers_others_at_once(
+    loop: SetLoop, limits: PaceLimits
+) -> None:
+    late = loop.run_until_complete(refused(RefusalPace(limits), 20))
 
     assert sorted(late)[-3:] == pytest.approx([0.1, 0.2, 0.3])
     assert sorted(late)[:-3] == [0.0] * 17

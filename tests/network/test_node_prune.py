@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import multiprocessing
+import json
+import os
 import random
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from subprocess import Popen
 
 import pytest
 from sqlalchemy import func, select
@@ -29,6 +31,7 @@ from chainkit_node.storage.pruned_entries import insert_pruned_entries, read_pru
 from chainkit_node.storage.range_digests import store_ranges
 from chainkit_node.storage.storage_looks import DatabaseSize, Growth, read_growth, write_look
 from chainkit_node.storage.stored_bytes import DAY_SECONDS, NEVER, estimate_bytes
+from localnet import commands
 from support import publishes
 from support.command_line import Outcome, run
 from support.network.expired_logs import EXPIRY, attest, held_ids, hold_expired, pruned_ids
@@ -38,6 +41,7 @@ from support.network.real_nodes import until
 from support.reporting import ACCUSED, KEYS, OWN, Host
 
 COUNT, COVERED = 200, 150
+SECONDS = 120.0
 EXPIRED = {each for each in range(1, COUNT + 1) if each % 7}
 """Ids up to 192 are in complete leaves."""
 OWN_TOPIC = TopicKind.GROUP_MESSAGE.topic(publishes.GROUP_ID)
@@ -52,6 +56,13 @@ def host(database_url: str) -> Iterator[Host]:
 
 def pruned(database_url: str, *words: object) -> Outcome:
     return run("node", "prune", "--database", database_url, "--json", *words)
+
+
+def started(database_url: str, log: Path, batch: int) -> Popen[bytes]:
+    """Start the command in a process of its own."""
+    words = ("node", "prune", "--database", database_url, "--json", "--batch", str(batch))
+    with log.open("wb") as file:
+        return commands.start_command(words, os.environ, file)
 
 
 def faults(database_url: str) -> object:
@@ -127,16 +138,19 @@ def test_prune__own_log__keeps_the_entries_of_its_heads(host: Host, database_url
 
 
 def test_prune__two_at_once__delete_each_envelope_once_and_both_end(
-    host: Host, database_url: str
+    host: Host, database_url: str, tmp_path: Path
 ) -> None:
     entries = hold_own(host)
     gone = {each for each in EXPIRED if each <= COVERED}
 
-    with multiprocessing.get_context("fork").Pool(2) as pool:
-        done = pool.starmap(pruned, [(database_url, "--batch", 2)] * 2, chunksize=1)
+    logs = [tmp_path / "one.json", tmp_path / "other.json"]
+    processes = [started(database_url, each, 2) for each in logs]
+    codes = [each.wait(SECONDS) for each in processes]
 
-    assert [each.code for each in done] == [0, 0], done
-    assert sum(each.content["envelopes"] for each in done) == len(gone) + len(entries)
+    said = [each.read_text() for each in logs]
+    assert codes == [0, 0], said
+    deleted = [json.loads(each)["envelopes"] for each in said]
+    assert sum(deleted) == len(gone) + len(entries)
     assert pruned_ids(host) == gone
     with host.store.reading() as connection:
         assert read_pruned_entries(connection, OWN_TOPIC, OWN, 0, 100) == entries
@@ -174,13 +188,11 @@ def test_prune__killed_at_any_moment__has_deleted_whole_batches_of_what_was_cove
     url = f"sqlite:///{tmp_path / 'node.db'}"
     with closing(hold_expired(url, 200, 190)) as host:
         gone = {each for each in range(1, 191) if each % 7}
-        fork = multiprocessing.get_context("fork")
         for part in (20, 60):
-            command = fork.Process(target=pruned, args=(url, "--batch", 1))
-            command.start()
+            command = started(url, tmp_path / "log", 1)
             until(lambda part=part: len(held_ids(host)) <= 200 - part)
             command.kill()
-            command.join()
+            command.wait(SECONDS)
 
             assert pruned_ids(host) <= gone
             assert held_ids(host) == set(range(1, 201)) - pruned_ids(host)

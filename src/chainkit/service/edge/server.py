@@ -102,11 +102,9 @@ class EdgeServer:
         self._answers[f"/{service}/{name}"] = answer, SMALL_BYTES if is_small else most
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer, most_bytes = self._answers.get(scope["path"], (None, 0))
+        answer, most_bytes = self._answers.get(scope["path"], (_refuse_unknown, 0))
         call = Call(scope, receive, send, self._unfinished, self._pace, most_bytes)
-        if answer is None:
-            await call.refuse(UnknownMethod("method", "one that is served", "another"))
-        elif self._ends:
+        if self._ends:
             await call.refuse(NotReady("server", "to take calls", "its end"))
         elif self._most_calls is not None and self._open_calls() >= self._most_calls:
             self._process.count_refused(UNFINISHED)
@@ -116,7 +114,7 @@ class EdgeServer:
             await self._count(call, answer)
 
     def _open_calls(self) -> int:
-        """Count the calls that are not yet refused: late refusals must not take all places."""
+        """Count the calls without a refusal, which must not take all places while it waits."""
         return len(self._open) - self._pace.waiting
 
     async def _count(self, call: Call, answer: _Answer) -> None:
@@ -134,3 +132,7 @@ class EdgeServer:
             await asyncio.sleep(_LOOK_SECONDS)
             if await asyncio.to_thread(certificate.look):
                 self._process.secrets.write(certificate.pair)
+
+
+async def _refuse_unknown(call: Call) -> None:
+    await call.refuse(UnknownMethod("method", "one that is served", "another"))

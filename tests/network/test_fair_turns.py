@@ -125,7 +125,7 @@ def test_call__another_address_has_many_calls_that_wait__is_answered(node: RealN
 
 def refuse_often(port: int, path: str, ask: Callable[[], object]) -> None:
     """Send what is no message; ask while more and more of it is not refused yet."""
-    many, more = int(PaceLimits().burst), 6 * int(PaceLimits().per_second)
+    many, more = int(PaceLimits().burst), 10 * CALLS
     with RawConnection(port, "127.0.0.9") as greedy:
         for number in range(many + more):
             greedy.send(greedy.begin(path), framed(b"\xff"), ends=True)

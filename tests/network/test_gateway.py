@@ -79,9 +79,8 @@ def test_publish__disk_of_the_gateway_is_full__is_refused_and_published_once_the
 ) -> None:
     api = gateway.start()
     envelope, topic = new()
-    assert gateway.process is not None
     # Neither journal nor log can be written, as on a disk without room.
-    resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    resource.prlimit(gateway.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 
     with pytest.raises(grpc.RpcError) as refused:
         api.publish_for_clients(envelope)
@@ -89,7 +88,7 @@ def test_publish__disk_of_the_gateway_is_full__is_refused_and_published_once_the
     assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
     assert node.query(topics=[topic]) == []
     room = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-    resource.prlimit(gateway.process.pid, resource.RLIMIT_FSIZE, room)
+    resource.prlimit(gateway.pid, resource.RLIMIT_FSIZE, room)
     [stored] = api.publish_for_clients(envelope)
     assert node.query(topics=[topic]) == [stored]
 

@@ -184,7 +184,6 @@ def gateway(network: RealNetwork, node: RealNode) -> Iterator[OwnGateway]:
 def test_gateway__attacked_at_full_size__serves_its_clients_and_gives_all_back(
     gateway: OwnGateway, name: str
 ) -> None:
-    assert gateway.process is not None
     api = Api(gateway.url)
 
     def ask() -> None:
@@ -195,6 +194,5 @@ def test_gateway__attacked_at_full_size__serves_its_clients_and_gives_all_back(
 
     attack, count, least = GATEWAY_ATTACKS[name]
     port = int(gateway.url.rpartition(":")[2])
-    pid = gateway.process.pid
-    judge(pid, log, gateway.monitor, ask, attack, port, count, least, MEMORY_BYTES)
+    judge(gateway.pid, log, gateway.monitor, ask, attack, port, count, least, MEMORY_BYTES)
     api.close()

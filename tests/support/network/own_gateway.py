@@ -56,6 +56,12 @@ class OwnGateway:
         raise AssertionError(f"exit {self.process.poll()}: {self.log.read_text()}")
 
     @property
+    def pid(self) -> int:
+        """The process that runs."""
+        assert self.process is not None
+        return self.process.pid
+
+    @property
     def monitor(self) -> str:
         """The URL of the monitor, where an option of the command has one."""
         entries = map(json.loads, self.log.read_text().splitlines())

@@ -22,7 +22,7 @@ BYTES_OF_A_REFUSAL: Final = 16 << 10
 class PaceLimits:
     """How many refusals are answered at once, and how late others are."""
 
-    per_second: float = 100
+    per_second: float = 20
     """To one address, in the long run."""
     burst: float = 1000
     """To one address, at once."""

@@ -24,7 +24,7 @@ class PaceLimits:
 
     per_second: float = 20
     """To one address, in the long run."""
-    burst: float = 1000
+    burst: float = 300
     """To one address, at once."""
     seconds: float = 10
     """How late a refusal is, at most; half of the time to the caller's deadline at most, too."""

@@ -53,7 +53,7 @@ CONTROLS: Final = {
     "storage": "other storage",
 }
 """Services of the same kind that nobody attacks: they show how much the machine leaves to one."""
-FLOOR_SECONDS: Final = 0.1
+FLOOR_SECONDS: Final = 0.2
 """A delay that may always be."""
 GATEWAY_ADDRESS: Final = "127.0.0.3"
 LOOK_SECONDS: Final = 0.5

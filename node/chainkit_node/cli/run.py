@@ -16,7 +16,7 @@ from chainkit.service.process import run_service
 from chainkit.terminal.command import CompleteCommand
 from chainkit.terminal.edge import print_edge_option
 from chainkit.terminal.keystore import load_signing_key
-from chainkit_indexer.follow.loop import StopRequest, collect_garbage_seldom
+from chainkit_indexer.follow.loop import StopRequest
 from chainkit_indexer.monitoring.limits import ReadyLimits
 from chainkit_indexer.monitoring.monitor import Monitor
 from chainkit_indexer.service.opening import following
@@ -89,7 +89,6 @@ def run_command(
         place = records.place(follows.store.file)
         if place is not None:
             monitor.watch_disk(place.parent)
-        collect_garbage_seldom()
         run_service(
             run_node(
                 NodeService(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from typing import Final
 
 from chainkit.service.certificate import ServerCertificate
@@ -35,8 +34,6 @@ class NodeServer:
         how = "plain text" if certificate is None else "TLS"
         text = f"{name} at {address.rpartition(':')[0]}:{port} (gRPC, {how})"
         log_event(LogEvent("node_listening", text, {"port": port}))
-        # The garbage collector stops every stream while it looks; it need not look at modules.
-        gc.freeze()
 
     def set_ready(self, is_ready: bool) -> None:
         """Set whether health checks report the node as serving; from any thread."""

@@ -34,7 +34,6 @@ def open_server(
 def run_service(service: Coroutine[Any, Any, _T]) -> _T:
     """Run a service on the event loop of its server, to its end."""
     sys.setswitchinterval(_TURN_SECONDS)
-    gc.freeze()
     gc.set_threshold(*_GARBAGE)
     return _inside().run(service)
 

@@ -28,9 +28,9 @@ class PaceLimits:
     """To one address, at once."""
     seconds: float = 10
     """How late a refusal is, at most; half of the time to the caller's deadline at most, too."""
-    late: int = 3000
+    late: int = 1500
     """Refusals of all addresses that wait, of some 35 KiB each; others are answered at once."""
-    late_of_one: int = 1000
+    late_of_one: int = 500
 
 
 class RefusalPace:

@@ -204,7 +204,8 @@ def test_spending__any_changes__is_what_all_transactions_add_up_to(
             journal.add_transaction(publication(number, f"client {number % 2}"), made)
             nonces[number] = [made]
         elif name == "replace" and known:
-            made = replace(known[0], hash=bytes([other, len(known)]) * 16, maximum_fee=WEI + other)
+            hash_ = bytes([number + 1, len(known)]) * 16
+            made = replace(known[0], hash=hash_, maximum_fee=WEI + other)
             journal.add_replacement(made)
             known.append(made)
         elif name == "remove" and known:

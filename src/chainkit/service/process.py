@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 from collections.abc import Collection, Coroutine, Mapping
 from typing import Any, Final, TypeVar
@@ -18,11 +17,6 @@ _TURN_SECONDS: Final = 0.0005
 """For how long a thread keeps Python while others wait for it. Judging and storing give Python up
 at each signature and statement, and Python's own 5 ms would be waited for at each of these."""
 
-_GARBAGE: Final = (10_000, 1_000, 10)
-"""Thresholds of the search for cycles of objects, which holds up every call. A search through so
-many new objects takes some 5 ms; one through 100,000, which a thousand calls at once leave, took
-80. Nearly nothing is found, so older objects are searched seldom."""
-
 
 def open_server(
     methods: Methods, services: Mapping[str, Collection[str]], bounds: Bounds = UNBOUNDED
@@ -34,7 +28,6 @@ def open_server(
 def run_service(service: Coroutine[Any, Any, _T]) -> _T:
     """Run a service on the event loop of its server, to its end."""
     sys.setswitchinterval(_TURN_SECONDS)
-    gc.set_threshold(*_GARBAGE)
     return _inside().run(service)
 
 

@@ -31,6 +31,7 @@ class PaceLimits:
     late: int = 1500
     """Refusals of all addresses that wait, of some 35 KiB each; others are answered at once."""
     late_of_one: int = 500
+    """To one address."""
 
 
 class RefusalPace:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
@@ -69,8 +68,6 @@ class EdgeServer:
         port = await self._process.listen(self._answer)
         if certificate is not None:
             self._watching = asyncio.create_task(self._watch(certificate))
-        # All that the service needs is there now, and need not be searched for garbage.
-        gc.freeze()
         return port
 
     async def say_ready(self, is_ready: bool) -> None:

@@ -1,10 +1,10 @@
 from copy import deepcopy
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chainkit.errors import RefusedUpdate
-from chainkit.identity.actions import AddAssociation, RevokeAssociation
+from chainkit.identity.actions import AddAssociation, ChangeRecovery, RevokeAssociation
 from chainkit.identity.refusals import Refusal
 from chainkit.identity.rules import apply
 from chainkit.identity.state import AssociationState
@@ -100,13 +100,26 @@ def test_apply__any_history__revoked_are_no_members(history: list[list[Step]]) -
 
 
 @given(HISTORIES)
+@example(
+    [
+        [
+            change_recovery(OWNERS[2], ALICE),
+            add(APPS[0], OWNERS[2]),
+            change_recovery(ALICE, OWNERS[2]),
+        ]
+    ]
+)
 def test_apply__any_history__installations_stand_on_members(history: list[list[Step]]) -> None:
     apps = {app.identifier for app in APPS}
-    for _, _, state in lived(history):
+    # A recovery need not be a member, and may have handed its right on since it added one.
+    recoveries = {ALICE.identifier}
+    for whole, _, state in lived(history):
+        actions = [each.action for each in whole.actions]
+        recoveries |= {each.recovery for each in actions if isinstance(each, ChangeRecovery)}
         for member in state.members.values():
             assert member.identifier != member.added_by
             if member.identifier in apps:
-                assert member.added_by in state.members or member.added_by == state.recovery
+                assert member.added_by in state.members or member.added_by in recoveries
 
 
 @given(st.sampled_from([0, 1, 27, 28]), st.booleans())
